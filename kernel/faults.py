@@ -1,0 +1,57 @@
+"""Named moments before and after each durable write, where tests may crash, pause or fail a process.
+
+`@boundary` sits on each method that makes one thing durable and registers `Store.complete_step:before` and `:after`.
+Nothing is armed in production. `BATON_CRASH_AT=Store.complete_step:after` ends the process there with no clean-up.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Hook = Callable[[str], Awaitable[None]]
+
+_points: list[str] = []
+_hook: Hook | None = None
+
+
+def points() -> list[str]:
+    """All registered moments, in the order of their definition."""
+    return list(_points)
+
+
+def arm(hook: Hook | None) -> None:
+    """Call `hook` with the name of each moment that is passed; None disarms."""
+    global _hook
+    _hook = hook
+
+
+def boundary(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Mark a method that makes exactly one thing durable."""
+    name = ".".join(method.__qualname__.split(".")[-2:])
+    before, after = f"{name}:before", f"{name}:after"
+    _points.extend((before, after))
+
+    @wraps(method)
+    async def marked(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _hook is None:
+            return await method(*args, **kwargs)
+        await _hook(before)
+        result = await method(*args, **kwargs)
+        await _hook(after)
+        return result
+
+    return marked
+
+
+async def _end_process(wanted: str, passed: str) -> None:
+    if passed == wanted:
+        os._exit(137)
+
+
+if _crash_at := os.environ.get("BATON_CRASH_AT"):
+    from functools import partial
+
+    arm(partial(_end_process, _crash_at))

@@ -1,0 +1,48 @@
+"""Recommendations to workers through Redis: best effort, never needed for correctness.
+
+What is lost here is found again by the poll and the scan, so no fault of Redis reaches the caller.
+"""
+
+import logging
+from collections.abc import Awaitable
+from datetime import datetime
+
+from kernel.errors import BrokerUnavailable
+from kernel.lanes import Lanes
+from kernel.model import FAR_FUTURE, Instance
+from kernel.wakeups import Wakeups
+
+log = logging.getLogger(__name__)
+
+
+class Hints:
+    """Tells the workers' fleet which instance may be due, and when."""
+
+    def __init__(self, lanes: Lanes, wakeups: Wakeups) -> None:
+        self._lanes = lanes
+        self._wakeups = wakeups
+
+    async def due(self, instance: Instance, at: datetime | None = None) -> None:
+        """Enqueue for `at`, by default the instance's own time. An instance that no clock wakes is not enqueued."""
+        when = at or instance.claimable_time
+        if when < FAR_FUTURE and not instance.ended:
+            await self._try(self._lanes.enqueue(instance.workflow_id, instance.business_priority, when))
+
+    async def ready(self, instance: Instance) -> None:
+        """Enqueue and wake a worker."""
+        await self.due(instance)
+        await self._try(self._wakeups.wake())
+
+    async def wake(self) -> None:
+        """Wake the workers: a permit or a slot came free."""
+        await self._try(self._wakeups.wake())
+
+    async def gone(self, workflow_id: str) -> None:
+        """Take an instance out of the lanes that nobody need look at any more."""
+        await self._try(self._lanes.remove(workflow_id))
+
+    async def _try(self, call: Awaitable[object]) -> None:
+        try:
+            await call
+        except BrokerUnavailable as error:
+            log.debug("a hint was lost: %s", error)

@@ -1,0 +1,42 @@
+"""Lua scripts by name: one file in `lua/`, one atomic step.
+
+All keys of one call share a hash tag, so that a Redis Cluster runs it on one node; time is the server's plus the
+clock's offset, given in ms. Whatever goes wrong with Redis leaves here as BrokerUnavailable, and within a bounded time.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisClusterException, RedisError
+
+from kernel.errors import BrokerUnavailable
+
+CALL_TIMEOUT_S = 3.0
+"""No call takes longer, however often the client is set to try again."""
+
+FAULTS = (RedisError, RedisClusterException, OSError)
+"""What a Redis client raises when it cannot be reached, answers late (TimeoutError is an OSError) or refuses."""
+
+
+def read_script(name: str) -> str:
+    """The text of `lua/<name>.lua`."""
+    return (files("kernel") / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+
+
+class Script:
+    """One Lua file, sent by its hash and loaded again where the server does not know it (any more)."""
+
+    def __init__(self, redis: Redis, name: str) -> None:
+        self.name = name
+        self._run = redis.register_script(read_script(name))
+
+    async def __call__(self, keys: Sequence[str], *args: str | bytes | int | float) -> Any:
+        """The script's result, as redis-py decodes it: bytes, int, None, lists. Raises BrokerUnavailable."""
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT_S):
+                return await self._run(keys, args)
+        except FAULTS as error:
+            raise BrokerUnavailable(f"Redis did not do {self.name}: {error or type(error).__name__}") from error

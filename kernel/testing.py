@@ -1,0 +1,124 @@
+"""For tests of workflows, here and elsewhere: die at any boundary, let time pass, run a definition to its end.
+
+Everything runs on a real MongoDB and a real Redis. `Fleet` replaces the worker processes: its loops are off, and each
+claim is taken and run by hand.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from time import monotonic
+
+from kernel import faults
+from kernel.claims import Claim
+from kernel.definition import Definition
+from kernel.engine import Execution
+from kernel.model import FAR_FUTURE, Instance
+from kernel.observation import Observer
+from kernel.parts import Parts
+from kernel.projections import Projections
+from kernel.worker import activate_due
+from kernel.writes import new_token
+
+LEASE_S = 15.0
+MOST_CLAIMS = 200
+
+
+class Crash(BaseException):
+    """The process died here."""
+
+
+@dataclass
+class Death:
+    """What a `crash_at` saw."""
+
+    point: str
+    happened: bool = False
+    passed: list[str] = field(default_factory=lambda: [])
+
+
+@contextmanager
+def crash_at(point: str, *, skip: int = 0) -> Iterator[Death]:
+    """Die at the moment `point` after passing it `skip` times. Once dead, no further boundary is passed."""
+    death = Death(point)
+    left = skip
+
+    async def hook(passed: str) -> None:
+        nonlocal left
+        if death.happened:
+            raise Crash(f"dead since {point}")
+        death.passed.append(passed)
+        if passed == point:
+            death.happened = left == 0
+            left -= 1
+            if death.happened:
+                raise Crash(point)
+
+    faults.arm(hook)
+    try:
+        yield death
+    finally:
+        faults.arm(None)
+
+
+class Fleet:
+    """Runs instances of some definitions to their end, one claim after the other, time travel between them."""
+
+    def __init__(
+        self, parts: Parts, definitions: Iterable[Definition], projections: Projections, *, lease_s: float = LEASE_S
+    ) -> None:
+        self._parts = parts
+        self._definitions = {definition.type: definition for definition in definitions}
+        self._served = [(d.type, d.plan.fingerprint) for d in self._definitions.values()]
+        self._lease_s = lease_s
+        self._projections = projections
+        self._workers = 0
+
+    observer: Observer
+
+    async def claim(self, workflow_id: str) -> Execution | None:
+        """Take one claim as a new worker."""
+        self._workers += 1
+        name, sent_at = f"worker-{self._workers}", monotonic()
+        found = await self._parts.instances.claim(workflow_id, self._served, new_token(), name, self._lease_s)
+        if found is None:
+            return None
+        definition = self._definitions[found.type]
+        claim = Claim(found, definition.plan, self._lease_s, sent_at)
+        self.observer = Observer(self._projections, name)
+        return Execution(claim, definition, self._parts, self.observer)
+
+    async def run(self, workflow_id: str) -> Instance:
+        """Claim and run until the instance has ended or waits for something that no clock brings."""
+        for _ in range(MOST_CLAIMS):
+            await self._parts.publisher.match_signals(workflow_id)
+            found = await self._get(workflow_id)
+            if found.ended or found.claimable_time >= FAR_FUTURE:
+                return found
+            await self.skip_to_due(workflow_id)
+            await self.claim_and_run(workflow_id)
+        raise AssertionError(f"{workflow_id} has not ended after {MOST_CLAIMS} claims: {await self._get(workflow_id)}")
+
+    async def claim_and_run(self, workflow_id: str) -> bool:
+        """One claim if it is to be had now, a due wait activated first; whether it was."""
+        await activate_due(self._parts.instances, await self._get(workflow_id))
+        execution = await self.claim(workflow_id)
+        if execution is None:
+            return False
+        await execution.run()
+        await self.observer.flush()
+        return True
+
+    async def skip_to_due(self, workflow_id: str) -> None:
+        """Let the time pass until the instance is due."""
+        found = await self._get(workflow_id)
+        wait_s = (found.claimable_time - self._parts.clock.hint(0)).total_seconds()
+        if wait_s > 0:
+            self._parts.clock.advance(timedelta(seconds=wait_s + 0.01))
+
+    async def _get(self, workflow_id: str) -> Instance:
+        found = await self._parts.instances.get(workflow_id)
+        if found is None:
+            raise AssertionError(f"there is no instance {workflow_id}")
+        return found

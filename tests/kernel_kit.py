@@ -1,0 +1,50 @@
+"""A kernel on the test's database and Redis, with every shape registered."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernel import Clock, Instance, Limits, Parts, Started, open_parts, workflow_id_of
+from kernel.mutex import Mutex
+from kernel.projections import Projections
+from kernel.testing import Fleet
+from tests.shapes import Business, definitions
+
+
+@dataclass
+class Kit:
+    """Everything a kernel test touches."""
+
+    parts: Parts
+    projections: Projections
+    mutex: Mutex
+    business: Business
+    fleet: Fleet
+    definitions: list
+
+    async def start(self, shape: str, object_id: str = "a", round: int = 1, priority: int = 1) -> Started:
+        values = await self.business.open(object_id, round)
+        return await self.parts.publisher.start_or_resume(
+            shape, f"{shape}:{object_id}", values, round=round, priority=priority
+        )
+
+    async def run(self, shape: str, object_id: str = "a") -> Instance:
+        return await self.fleet.run(workflow_id_of(f"{shape}:{object_id}"))
+
+    async def run_claims(self, shape: str, claims: int, object_id: str = "a") -> None:
+        """So many claims at the present time."""
+        for _ in range(claims):
+            await self.fleet.claim_and_run(workflow_id_of(f"{shape}:{object_id}"))
+
+
+async def open_kit(db: Any, redis: Any, prefix: str, clock: Clock) -> Kit:
+    """The kit, its indexes made."""
+    limits = {"narrow": Limits(1, 0)}
+    plans: list = []
+    parts = open_parts(db, redis, plans, prefix=prefix, clock=clock, limits=limits)
+    business = Business(db)
+    made = definitions(business, parts)
+    parts.publisher.register(*(definition.plan for definition in made))
+    projections = Projections(db, clock)
+    await parts.ensure_indexes()
+    await projections.ensure_indexes()
+    return Kit(parts, projections, Mutex(redis, prefix), business, Fleet(parts, made, projections), made)
