@@ -4,7 +4,7 @@ A `Plan` is all a publisher needs to register an instance; a `Definition` adds t
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,8 +18,8 @@ STEP_NAME = re.compile(r"[a-z0-9_]{1,40}\Z")
 MAX_STEPS = 32
 MAX_WAVE = 8
 
-Activity = Callable[["StepContext"], Awaitable["Outcome"]]
-Finalizer = Callable[["WorkflowContext"], Awaitable[None]]
+Activity = Callable[["StepContext"], Coroutine[Any, Any, "Outcome"]]
+Finalizer = Callable[["WorkflowContext"], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ goes on later from what was stored.
 """
 
 import asyncio
+import builtins
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -79,11 +80,11 @@ class WorkflowContext:
     now: Callable[[], datetime]  # database time
     prepared: Any = None  # what prepare_context returned
 
-    def load_input(self, kind: type[T]) -> T:
+    def load_input(self, kind: builtins.type[T]) -> T:
         """The input as `kind`; raises msgspec.ValidationError where it does not fit."""
         return msgspec.convert(dict(self.input), kind)
 
-    def load_output(self, step: str, kind: type[T]) -> T:
+    def load_output(self, step: str, kind: builtins.type[T]) -> T:
         """The output of a completed step as `kind`."""
         return msgspec.convert(self.outputs[step], kind)
 
@@ -99,7 +100,7 @@ class StepContext(WorkflowContext):
     open_stream: Callable[[], Awaitable[TextSink]] = field(repr=False)
     """Opens the client stream of this workflow and round, after a Reset: readers discard what an earlier try wrote."""
 
-    def load_checkpoint(self, kind: type[T]) -> T | None:
+    def load_checkpoint(self, kind: builtins.type[T]) -> T | None:
         """The checkpoint as `kind`, or None at the first call."""
         return None if self.checkpoint is None else msgspec.convert(dict(self.checkpoint), kind)
 

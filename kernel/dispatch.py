@@ -6,7 +6,7 @@ for the one object it is about to handle, and does the same. Redis holds candida
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
@@ -138,7 +138,7 @@ class Dispatcher:
             await self._hint(object_id, found.next_attempt_at if found else None)
 
     @asynccontextmanager
-    async def _kept(self, object_id: str, round: int, token: str) -> AsyncIterator[None]:
+    async def _kept(self, object_id: str, round: int, token: str) -> AsyncGenerator[None]:
         """Renew the dispatch lease beside a registration that takes long."""
 
         async def beat() -> None:

@@ -4,7 +4,7 @@ Only the subset that both share is used above this line. Every write waits for t
 majority read, and times come back timezone-aware.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from bson.codec_options import CodecOptions
 from pymongo import WriteConcern
@@ -17,7 +17,7 @@ Bucket = Any
 
 def open_mongo(url: str, *, driver: str = "motor", timeout_s: float = 4.0) -> Any:
     """A client for `url`. It connects at first use."""
-    options = {
+    options: dict[str, Any] = {
         "tz_aware": True,
         "timeoutMS": round(timeout_s * 1000),
         "serverSelectionTimeoutMS": round(timeout_s * 1000),
@@ -27,10 +27,10 @@ def open_mongo(url: str, *, driver: str = "motor", timeout_s: float = 4.0) -> An
     if driver == "pymongo":
         from pymongo import AsyncMongoClient
 
-        return AsyncMongoClient(url, **options)
+        return cast(Any, AsyncMongoClient(url, **options))
     from motor.motor_asyncio import AsyncIOMotorClient
 
-    return AsyncIOMotorClient(url, **options)
+    return cast(Any, AsyncIOMotorClient(url, **options))
 
 
 def open_database(client: Any, name: str) -> Database:

@@ -1,13 +1,14 @@
 """The life of one claim: begin, run waves of ready steps, and end it, failed, finished or suspended.
 
-The engine interprets definitions; what is durable happens in `Store`, one conditional write after the other, so that the
-process may end between any two lines here and the next claim goes on from what was committed.
+The engine interprets definitions; what is durable happens in `Store`, one conditional write after the other, so
+that the process may end between any two lines here and the next claim goes on from what was committed.
 """
 
 import asyncio
 import logging
 from random import uniform
 from time import monotonic
+from typing import Any
 
 from kernel.claims import Claim
 from kernel.definition import Definition, Finalizer, Step
@@ -271,7 +272,7 @@ class Execution:
             open_stream=lambda: self._parts.streams.open(self._stream_key()),
         )
 
-    def _shared(self) -> dict[str, object]:
+    def _shared(self) -> dict[str, Any]:
         instance, prepare = self._claim.instance, self._definition.prepare_context
         return {
             "workflow_id": instance.workflow_id,

@@ -19,7 +19,7 @@
 """
 
 
-class _Documented:
+class _Documented(BaseException):
     """The message defaults to the class docstring."""
 
     def __init__(self, message: str = "") -> None:
@@ -82,5 +82,5 @@ class StaleRound(ActivityError):
     """Another round of the business object is in progress."""
 
 
-class ClaimLost(_Documented, BaseException):
+class ClaimLost(_Documented):
     """Another worker holds the claim now."""

@@ -5,7 +5,7 @@ The renewal task outlives every activity's time-out and ends with the claim, not
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
@@ -18,7 +18,7 @@ RETRY_S = 0.2
 
 
 @asynccontextmanager
-async def kept_alive(claim: Claim, store: Store, renew_holds: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def kept_alive(claim: Claim, store: Store, renew_holds: Callable[[], Awaitable[None]]) -> AsyncGenerator[None]:
     """Renew every third of the lease while the body runs; cancel the body and raise ClaimLost when that fails."""
     body = cast("asyncio.Task[None]", asyncio.current_task())  # a coroutine always runs in a task
     lost = False
@@ -52,7 +52,8 @@ async def _renew(claim: Claim, store: Store) -> None:
     """One renewal, tried again through transient faults until the lease may have run out."""
     while claim.open:
         try:
-            return await store.renew(claim)
+            await store.renew(claim)
+            return
         except KernelError as error:
             log.warning("renewing %s: %s", claim.instance.workflow_id, error)
             await asyncio.sleep(min(RETRY_S, max(claim.seconds_left, 0)))

@@ -17,7 +17,9 @@ log = logging.getLogger(__name__)
 class Holds:
     """Permits of a claim. Without Redis none is granted: the limits protect somebody else's service."""
 
-    def __init__(self, claim: Claim, definition: Definition, permits: Permits, limits: PermitLimits, hints: Hints) -> None:
+    def __init__(
+        self, claim: Claim, definition: Definition, permits: Permits, limits: PermitLimits, hints: Hints
+    ) -> None:
         self._claim = claim
         self._definition = definition
         self._permits = permits

@@ -11,7 +11,7 @@ from kernel.writes import literal, plain, wrapped
 
 
 class Inbox:
-    """`workflow_signals`. Only unmatched signals match, so a step that waits again does not find the one it consumed."""
+    """`workflow_signals`. Only unmatched ones match: a step that waits again does not find what it consumed."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._collection = database["workflow_signals"]

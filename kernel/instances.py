@@ -9,8 +9,8 @@ import msgspec
 from pymongo import ASCENDING, ReturnDocument
 
 from kernel.clock import Clock
-from kernel.driver import Database
 from kernel.definition import Plan
+from kernel.driver import Database
 from kernel.faults import boundary
 from kernel.model import (
     CLAIMABLE,
@@ -48,14 +48,16 @@ class Instances:
     # ---- StartOrResume ----
 
     @boundary
-    async def create(self, plan: Plan, biz_key: str, values: Document, round: int, priority: int) -> tuple[Instance, bool]:
+    async def create(
+        self, plan: Plan, biz_key: str, values: Document, round: int, priority: int
+    ) -> tuple[Instance, bool]:
         """Create the instance, or leave the existing one as it is; second value: whether this call created it.
 
         The server runs the pipeline again on the winner's document in a race, so it must not change an existing one.
         """
         commit = new_token()
         document = _new_document(plan, biz_key, values, round, priority, commit)
-        times = {name: self._clock.now for name in ("claimable_time", "created_at", "updated_at")}
+        times = dict.fromkeys(("claimable_time", "created_at", "updated_at"), self._clock.now)
         missing = {"$eq": [{"$type": "$created_at"}, "missing"]}
         fresh = {"$mergeObjects": [literal(document), times]}
         async with wrapped():
@@ -111,10 +113,14 @@ class Instances:
         """Take the lease of any due instance, without the order of lanes: for when Redis is away."""
         return await self._claim({}, served, token, worker, lease_s)
 
-    async def _claim(
-        self, which: Document, served: Served, token: str, worker: str, lease_s: float
-    ) -> Instance | None:
-        condition = {**which, "status": {"$in": [*CLAIMABLE]}, "parked_at": None, **_served(served), **due_now(self._clock)}
+    async def _claim(self, which: Document, served: Served, token: str, worker: str, lease_s: float) -> Instance | None:
+        condition = {
+            **which,
+            "status": {"$in": [*CLAIMABLE]},
+            "parked_at": None,
+            **_served(served),
+            **due_now(self._clock),
+        }
         orphaned = {"$ne": ["$claim_token", ""]}
         strikes = {"$cond": [orphaned, {"$add": ["$strikes", 1]}, "$strikes"]}
         taken = {

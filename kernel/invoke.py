@@ -46,7 +46,9 @@ async def _cancelled(task: "asyncio.Task[T]") -> None:
     task.cancel()
     await _outlast(asyncio.wait({task}, timeout=STUCK_AFTER_S))
     if not task.done():
-        log.critical("a call ignored its cancellation for %g s; this process ends so that its leases can", STUCK_AFTER_S)
+        log.critical(
+            "a call ignored its cancellation for %g s; this process ends so that its leases can", STUCK_AFTER_S
+        )
         os._exit(70)
     if not task.cancelled():
         task.exception()  # seen: the caller has its own reason to stop

@@ -60,8 +60,13 @@ class Observer:
         """Business code is entered. `before` is the claimed instance where this is the first entry of its claim:
         only then did the step queue for the claim, and perhaps wait outside before."""
         state = now.steps[step]
-        fields = {"status": "running", "worker": self._worker, "started_at": state.started_at, "error": None}
-        fields["permit_ms"] = state.traffic_wait_ms
+        fields: Document = {
+            "status": "running",
+            "worker": self._worker,
+            "started_at": state.started_at,
+            "error": None,
+            "permit_ms": state.traffic_wait_ms,
+        }
         self._offer(now, AttemptChange(step, state.attempt, fields, _entry_times(before, step)))
 
     def suspended(self, now: Instance, step: str, elapsed_ms: int) -> None:

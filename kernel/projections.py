@@ -179,5 +179,10 @@ class _LastAttempt:
 def _last_attempt(instance: Instance, name: str) -> Any:
     step = instance.steps[name]
     status = step.status if step.status is not StepStatus.RUNNING else "abandoned"
-    fields = {"status": str(status), "started_at": step.started_at, "finished_at": step.finished_at, "error": step.error}
+    fields = {
+        "status": str(status),
+        "started_at": step.started_at,
+        "finished_at": step.finished_at,
+        "error": step.error,
+    }
     return _LastAttempt(name, step.attempt, fields)

@@ -1,7 +1,8 @@
 """What the holder of a claim writes: one method, one atomic update, each conditional on the claim token.
 
-A write whose condition misses raises ClaimLost, and nobody repeats it without the condition. After a network fault the
-outcome is read back: our commit id there means applied, our token there without it means repeat, anything else means lost.
+A write whose condition misses raises ClaimLost, and nobody repeats it without the condition. After a network fault
+the outcome is read back: our commit id there means applied, our token there without it means repeat, anything else
+means lost.
 """
 
 import asyncio
@@ -101,9 +102,7 @@ class Store:
         await self._advance(claim, RUNNING, changes, ends=ends)
 
     @boundary
-    async def suspend_step(
-        self, claim: Claim, step: str, directive: Directive, elapsed_ms: int, *, ends: bool
-    ) -> None:
+    async def suspend_step(self, claim: Claim, step: str, directive: Directive, elapsed_ms: int, *, ends: bool) -> None:
         """Commit a directive: checkpoint and wait together, the attempt rolled back."""
         changes = {
             **self._suspension(step, directive),

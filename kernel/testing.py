@@ -4,7 +4,7 @@ Everything runs on a real MongoDB and a real Redis. `Fleet` replaces the worker 
 claim is taken and run by hand.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -39,7 +39,7 @@ class Death:
 
 
 @contextmanager
-def crash_at(point: str, *, skip: int = 0) -> Iterator[Death]:
+def crash_at(point: str, *, skip: int = 0) -> Generator[Death]:
     """Die at the moment `point` after passing it `skip` times. Once dead, no further boundary is passed."""
     death = Death(point)
     left = skip

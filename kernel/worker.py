@@ -229,7 +229,9 @@ class Worker:
     async def _put_off(self, found: Instance, definition: Definition | None) -> None:
         served = definition.plan.fingerprint[:12] if definition else "none"
         stored = found.definition_fingerprint[:12]
-        log.warning("%s has fingerprint %s, this worker serves %s: no compatible worker here", found.biz_key, stored, served)
+        log.warning(
+            "%s has fingerprint %s, this worker serves %s: no compatible worker here", found.biz_key, stored, served
+        )
         later = self._parts.clock.hint(INCOMPATIBLE_AGAIN_S)
         await self._parts.hints.due(found, later)
 

@@ -4,7 +4,7 @@ Values of callers go into update pipelines as `$literal`, so that nothing in the
 replaces the old one instead of being merged into it.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from secrets import token_hex
@@ -56,7 +56,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 @asynccontextmanager
-async def wrapped() -> AsyncIterator[None]:
+async def wrapped() -> AsyncGenerator[None]:
     """Driver errors become StoreUnavailable where they are passing, with the cause kept."""
     try:
         yield

@@ -1,5 +1,7 @@
 """A kernel on the test's database and Redis, with every shape registered."""
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,14 @@ class Kit:
 
     async def run(self, shape: str, object_id: str = "a") -> Instance:
         return await self.fleet.run(workflow_id_of(f"{shape}:{object_id}"))
+
+    async def eventually(self, workflow_id: str, holds: Callable[[Instance], object]) -> Instance:
+        """The instance, once something holds of it that a running worker brings about."""
+        while True:
+            found = await self.parts.instances.get(workflow_id)
+            if found is not None and holds(found):
+                return found
+            await asyncio.sleep(0.02)
 
     async def run_claims(self, shape: str, claims: int, object_id: str = "a") -> None:
         """So many claims at the present time."""

@@ -170,3 +170,13 @@ def definitions(business: Business, parts: Parts) -> list[Definition]:
         ),
         Definition("permit", (Step("one", work, resource="narrow"), Step("two", work)), **ends),
     ]
+
+
+def ready_signal(object_id: str, signal_id: str, generation: int = 1) -> Signal:
+    return Signal(
+        signal_id=signal_id,
+        workflow_id=workflow_id_of(f"signal:{object_id}"),
+        signal_type="ready",
+        wait_key=object_id,
+        generation=generation,
+    )

@@ -1,7 +1,7 @@
 -- Purpose: check both limits of a resource and take a place and a start together, or say when to ask again.
 -- KEYS:    1 held (zset: owner by expiry in ms)          2 tokens (hash: owner to claim token)
 --          3 starts (zset: one entry by its time in µs)  4 released (zset: owner and token by end in ms)
---          5 waiting (zset: owner by first refusal in ms)  6 asked (zset: owner by last refusal in ms)
+--          5 waiting (zset: owner by first refusal in µs)  6 asked (zset: owner by last refusal in ms)
 -- ARGV:    1 offset_ms (number)  2 lease_ms (number)  3 owner (text)  4 token (text)
 --          5 max_concurrency (number)  6 max_starts_per_second (number)  7 ms until a silent waiter is forgotten (number)
 -- Result:  {1, now in ms, 1 for a new start or 0 for a renewal or takeover}, or {0, ms until asking again, waiters ahead}
@@ -59,7 +59,7 @@ end
 
 -- A waiter asks the sooner the fewer are ahead of it, and a place that lapses is not waited for beyond its lapse.
 local function refuse(full, start_in)
-  redis.call('ZADD', waiting, 'NX', now, owner)
+  redis.call('ZADD', waiting, 'NX', now_us, owner)
   redis.call('ZADD', asked, now, owner)
   redis.call('PEXPIRE', waiting, patience)
   redis.call('PEXPIRE', asked, patience)

@@ -17,9 +17,7 @@ from tests.kernel_kit import Kit, open_kit
 NOT_THE_ENGINES = ("Intents.", "PermitLimits.", "Projections.beat", "Projections.forget", "Instances.claim_any")
 UNREACHED = ("Instances.release_parked", "Store.renew", "Store.defer_finalizer", "Store.wake_step")
 
-KERNEL_POINTS = [
-    point for point in faults.points() if not point.startswith((*NOT_THE_ENGINES, *UNREACHED))
-]
+KERNEL_POINTS = [point for point in faults.points() if not point.startswith((*NOT_THE_ENGINES, *UNREACHED))]
 
 
 async def outcome(kit: Kit) -> dict[str, Any]:
@@ -68,9 +66,8 @@ async def test_the_next_process_carries_on(point: str, kit: Kit, passed) -> None
         points, expected = passed[name]
         for skip in sorted({0, points[point] - 1}):
             await emptied(kit)
-            with crash_at(point, skip=skip) as death:
-                with pytest.raises(Crash):
-                    await SCENARIOS[name](kit)
+            with crash_at(point, skip=skip) as death, pytest.raises(Crash):
+                await SCENARIOS[name](kit)
             assert death.happened
             kit.parts.clock.advance(timedelta(seconds=LEASE_S + 1))
             await SCENARIOS[name](kit)

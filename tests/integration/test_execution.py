@@ -2,10 +2,10 @@
 
 import pytest
 
-from kernel import IdentityMismatch, Limits, Signal, Status, StepStatus, TooLarge, workflow_id_of
+from kernel import IdentityMismatch, Limits, Status, StepStatus, TooLarge, workflow_id_of
 from kernel.permits import Limits as PermitLimits
 from tests.kernel_kit import Kit
-from tests.shapes import ObjectInput
+from tests.shapes import ObjectInput, ready_signal
 
 
 async def test_a_linear_workflow_runs_its_steps_once_and_completes(kit: Kit) -> None:
@@ -97,16 +97,6 @@ async def test_parallel_steps_commit_for_themselves_and_join(kit: Kit) -> None:
     assert kit.business.entered.count("right") == 4
     assert kit.business.entered.count("below") == 3
     assert kit.business.entered[-1] == "join"
-
-
-def ready_signal(object_id: str, signal_id: str, generation: int = 1) -> Signal:
-    return Signal(
-        signal_id=signal_id,
-        workflow_id=workflow_id_of(f"signal:{object_id}"),
-        signal_type="ready",
-        wait_key=object_id,
-        generation=generation,
-    )
 
 
 async def test_an_early_signal_waits_for_its_waiter(kit: Kit) -> None:
