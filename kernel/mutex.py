@@ -1,5 +1,7 @@
 """A distributed mutex for low-frequency scans: only a saving, never needed for correctness."""
 
+from contextlib import suppress
+
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -18,3 +20,8 @@ class Mutex:
         except (RedisError, OSError):
             return True
         return bool(taken)
+
+    async def forget(self, name: str) -> None:
+        """Let the next process do it at once: an operator has asked, or a test."""
+        with suppress(RedisError, OSError):
+            await self._redis.delete(f"{{{self._prefix}:mutex}}:{name}")
