@@ -38,7 +38,7 @@ class Execution:
         self._claim = claim
         self._definition = definition
         self._parts = parts
-        self._observer = observer
+        self.observer = observer
         self._store = parts.store
         self._holds = Holds(claim, definition, parts.permits, parts.limits, parts.hints)
         self._stopping = False
@@ -73,7 +73,7 @@ class Execution:
             if step.status is StepStatus.PENDING and step.resume and step.resume.kind == "signal":
                 await self._parts.inbox.mark_matched(step.resume.signal_id)
             if step.status is StepStatus.RUNNING:
-                self._observer.abandoned(instance, name)
+                self.observer.abandoned(instance, name)
         if waiting_steps(instance) and instance.status is Status.RUNNING:
             await self._wake_own_steps()
 
@@ -127,7 +127,7 @@ class Execution:
         refusal = await self._holds.take(step)
         if refusal is not None:
             await self._store.defer_step(self._claim, step.name, refusal.retry_in_s, refusal.reason, ends=alone)
-            return self._observer.moved(self._claim.instance)
+            return self.observer.moved(self._claim.instance)
         try:
             await self._enter(step, alone)
         finally:
@@ -137,7 +137,7 @@ class Execution:
         if self._started_ahead != step.name:
             before = None if self._entered else self._claim.instance
             await self._store.start_step(self._claim, step.name)
-            self._observer.started(self._claim.instance, step.name, before)
+            self.observer.started(self._claim.instance, step.name, before)
         self._started_ahead = None
         began = monotonic()
         try:
@@ -156,14 +156,14 @@ class Execution:
             await self._store.suspend_step(claim, name, outcome, elapsed_ms, ends=alone)
             if step.hold == "task" and isinstance(outcome, Sleep):
                 await self._holds.keep(step, outcome.delay_s)
-            return self._observer.suspended(claim.instance, name, elapsed_ms)
+            return self.observer.suspended(claim.instance, name, elapsed_ms)
         following = self._following(step)
         output = checked_output(name, outcome)
         await self._store.complete_step(claim, name, output, elapsed_ms, starts=following)
-        self._observer.completed(claim.instance, name, elapsed_ms)
+        self.observer.completed(claim.instance, name, elapsed_ms)
         if following is not None:
             self._started_ahead = following
-            self._observer.started(claim.instance, following, None)
+            self.observer.started(claim.instance, following, None)
         await self._notify_reader()
         return None
 
@@ -190,26 +190,26 @@ class Execution:
                 await self._store.skip_step(claim, name, text, elapsed_ms)
             case "fail":
                 await self._store.fail_step(claim, name, text, elapsed_ms)
-        self._observer.failed(claim.instance, name, elapsed_ms, text)
+        self.observer.failed(claim.instance, name, elapsed_ms, text)
         await self._notify_reader()
 
     # ---- the end ----
 
     async def _begin_failing(self, error: str) -> None:
         await self._store.begin_failing(self._claim, error)
-        self._observer.moved(self._claim.instance)
+        self.observer.moved(self._claim.instance)
 
     async def _succeed(self) -> None:
         finalizer = self._definition.success_finalizer
         if finalizer is None or await self._finalized(finalizer):
             await self._store.complete_workflow(self._claim)
-            self._observer.moved(self._claim.instance)
+            self.observer.moved(self._claim.instance)
 
     async def _fail(self) -> None:
         finalizer = self._definition.failure_finalizer
         if finalizer is None or await self._finalized(finalizer):
             await self._store.fail_workflow(self._claim)
-            self._observer.moved(self._claim.instance)
+            self.observer.moved(self._claim.instance)
 
     async def _finalized(self, finalizer: Finalizer) -> bool:
         """Whether the finalizer is done. A stale round means: already done when failing, failing when succeeding."""
@@ -229,14 +229,14 @@ class Execution:
             park = failures >= FINALIZER_TRIES
             log.warning("finalizer of %s: %s", claim.instance.biz_key, described(error))
             await self._store.defer_finalizer(claim, described(error), delay_s, park=park)
-            self._observer.moved(claim.instance)
+            self.observer.moved(claim.instance)
             return False
         return True
 
     async def _after_claim(self) -> None:
         """After the commit, best effort: tell the lanes, the inbox and the readers."""
         instance = self._claim.instance
-        self._observer.moved(instance)
+        self.observer.moved(instance)
         if instance.ended:
             await self._parts.hints.gone(instance.workflow_id)
             if self._definition.streams:

@@ -46,6 +46,7 @@ class Observer:
         self._worker = worker
         self._limit = limit
         self._queue: deque[Event] = deque()
+        self._writing = asyncio.Lock()
         self.dropped = 0
         self.poisoned = 0
 
@@ -112,6 +113,10 @@ class Observer:
 
     async def flush(self) -> None:
         """Write what is queued, batch by batch. After a transient error the batch is kept for the next time."""
+        async with self._writing:
+            await self._flush()
+
+    async def _flush(self) -> None:
         while self._queue:
             batch = [self._queue[place] for place in range(min(BATCH_LIMIT, len(self._queue)))]
             try:

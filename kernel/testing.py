@@ -4,6 +4,7 @@ Everything runs on a real MongoDB and a real Redis. `Fleet` replaces the worker 
 claim is taken and run by hand.
 """
 
+import asyncio
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +63,55 @@ def crash_at(point: str, *, skip: int = 0) -> Generator[Death]:
         faults.arm(None)
 
 
+class Pause:
+    """A worker that stands still at a moment, holding what it holds, until it is released: a zombie."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.released = asyncio.Event()
+
+
+@contextmanager
+def pause_at(point: str, *, skip: int = 0) -> Generator[Pause]:
+    """Hold the first task that passes `point` (after `skip` times); everyone else passes freely."""
+    pause = Pause()
+    left = skip
+
+    async def hook(passed: str) -> None:
+        nonlocal left
+        if passed != point or pause.reached.is_set():
+            return
+        left -= 1
+        if left < 0:
+            pause.reached.set()
+            await pause.released.wait()
+
+    faults.arm(hook)
+    try:
+        yield pause
+    finally:
+        pause.released.set()
+        faults.arm(None)
+
+
+@contextmanager
+def fail_at(point: str, error: Exception, *, times: int = 1) -> Generator[None]:
+    """Raise `error` at the moment `point`, so many times: a fault of the store, not a death."""
+    left = times
+
+    async def hook(passed: str) -> None:
+        nonlocal left
+        if passed == point and left > 0:
+            left -= 1
+            raise error
+
+    faults.arm(hook)
+    try:
+        yield
+    finally:
+        faults.arm(None)
+
+
 class Fleet:
     """Runs instances of some definitions to their end, one claim after the other, time travel between them."""
 
@@ -75,8 +125,6 @@ class Fleet:
         self._projections = projections
         self._workers = 0
 
-    observer: Observer
-
     async def claim(self, workflow_id: str) -> Execution | None:
         """Take one claim as a new worker."""
         self._workers += 1
@@ -86,8 +134,7 @@ class Fleet:
             return None
         definition = self._definitions[found.type]
         claim = Claim(found, definition.plan, self._lease_s, sent_at)
-        self.observer = Observer(self._projections, name)
-        return Execution(claim, definition, self._parts, self.observer)
+        return Execution(claim, definition, self._parts, Observer(self._projections, name))
 
     async def run(self, workflow_id: str) -> Instance:
         """Claim and run until the instance has ended or waits for something that no clock brings."""
@@ -107,7 +154,7 @@ class Fleet:
         if execution is None:
             return False
         await execution.run()
-        await self.observer.flush()
+        await execution.observer.flush()
         return True
 
     async def skip_to_due(self, workflow_id: str) -> None:

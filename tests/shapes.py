@@ -23,6 +23,7 @@ from kernel import (
     WorkflowCanceled,
     WorkflowContext,
     Yield,
+    boundary,
     workflow_id_of,
 )
 
@@ -63,6 +64,7 @@ class Business:
         found = await self.db["effects"].find({}).sort("_id", 1).to_list(1000)
         return [one["_id"] for one in found]
 
+    @boundary
     async def settle(self, context: WorkflowContext, state: str) -> None:
         given = context.load_input(ObjectInput)
         mine = {"_id": given.object_id, "round": given.fencing_token, "state": {"$in": ["working", state]}}

@@ -95,6 +95,19 @@ async def _round_of(kit: Kit, object_id: str) -> int:
     return 2 if found and (found["round"] == 2 or ready) else 1
 
 
+ELSEWHERE = (
+    "Intents.",  # test_dispatch_dies
+    "PermitLimits.",
+    "Projections.beat",
+    "Projections.forget",
+    "Instances.claim_any",
+    "Instances.release_parked",
+    "Store.renew",
+    "Store.defer_finalizer",
+    "Store.wake_step",
+)
+"""Writes that no scenario passes yet."""
+
 SHAPES = ("linear", "retry", "failing", "cancel", "skip", "sleep", "yield", "wave", "permit")
 SCENARIOS: dict[str, Scenario] = {
     **{shape: _plain(shape) for shape in SHAPES},
