@@ -27,7 +27,6 @@ LEASE_S = 30.0
 BACKOFF = Backoff(first_s=5.0, factor=2.0, longest_s=300.0)
 BATCH = 50
 SCAN_EVERY_S = 30.0
-RECOVERY_PRIORITY = 3
 
 Rejected = Callable[[str, int, str], Awaitable[None]]
 
@@ -55,6 +54,7 @@ class Dispatcher:
         rebuild: Callable[[str, int], Awaitable[msgspec.Struct]],
         rejected: Rejected,
         priority: int = 0,
+        recovery_priority: int = 3,
     ) -> None:
         self._intents = intents
         self._publisher = publisher
@@ -65,6 +65,7 @@ class Dispatcher:
         self._rebuild = rebuild
         self._rejected = rejected
         self._priority = priority
+        self._recovery_priority = recovery_priority
 
     # ---- the request path ----
 
@@ -114,7 +115,7 @@ class Dispatcher:
         round = leased.fencing_token
         try:
             async with self._kept(object_id, round, token):
-                started = await self._register(object_id, leased, RECOVERY_PRIORITY)
+                started = await self._register(object_id, leased, self._recovery_priority)
                 await self._conclude(object_id, leased, token, started)
         except KernelError as error:
             await self._later(object_id, leased, token, str(error))

@@ -35,7 +35,7 @@ class Execution:
     """One claim being executed."""
 
     def __init__(self, claim: Claim, definition: Definition, parts: Parts, observer: Observer) -> None:
-        self._claim = claim
+        self.claim = claim
         self._definition = definition
         self._parts = parts
         self.observer = observer
@@ -52,14 +52,14 @@ class Execution:
     async def run(self) -> None:
         """Carry the instance as far as it goes under this claim. Never raises but for cancellation."""
         try:
-            async with kept_alive(self._claim, self._store, self._holds.renew):
+            async with kept_alive(self.claim, self._store, self._holds.renew):
                 await self._begin()
-                while self._claim.open:
+                while self.claim.open:
                     await self._turn()
         except ClaimLost as lost:
-            log.info("%s: %s", self._claim.instance.biz_key, lost)
+            log.info("%s: %s", self.claim.instance.biz_key, lost)
         except StoreUnavailable as error:
-            log.warning("%s is left to its lease: %s", self._claim.instance.biz_key, error)
+            log.warning("%s is left to its lease: %s", self.claim.instance.biz_key, error)
         else:
             await self._after_claim()
 
@@ -67,7 +67,7 @@ class Execution:
 
     async def _begin(self) -> None:
         """Settle what earlier claims and crashes left: consumed signals, dead attempts, steps whose time has come."""
-        instance = self._claim.instance
+        instance = self.claim.instance
         for name in instance.step_order:
             step = instance.steps[name]
             if step.status is StepStatus.PENDING and step.resume and step.resume.kind == "signal":
@@ -78,7 +78,7 @@ class Execution:
             await self._wake_own_steps()
 
     async def _wake_own_steps(self) -> None:
-        claim, now = self._claim, self._claim.now()
+        claim, now = self.claim, self.claim.now()
         for name in waiting_steps(claim.instance):
             step = claim.instance.steps[name]
             if step.due is not None and step.due <= now:
@@ -92,20 +92,20 @@ class Execution:
     # ---- one turn ----
 
     async def _turn(self) -> None:
-        instance = self._claim.instance
+        instance = self.claim.instance
         if instance.status is Status.FAILING:
             return await self._fail()
         if (name := failed_step(instance)) is not None:
             return await self._begin_failing(f"{name}: {instance.steps[name].error}")
         if all_done(instance):
             return await self._succeed()
-        wave = ready_steps(instance, self._definition.plan, self._claim.now())
+        wave = ready_steps(instance, self._definition.plan, self.claim.now())
         if not wave or self._stopping:
-            return await self._store.end_claim(self._claim)
+            return await self._store.end_claim(self.claim)
         return await self._run_wave([self._definition.step(name) for name in wave])
 
     async def _run_wave(self, wave: list[Step]) -> None:
-        alone = len(open_steps(self._claim.instance, self._definition.plan)) == 1
+        alone = len(open_steps(self.claim.instance, self._definition.plan)) == 1
         if len(wave) == 1:
             await self._run_step(wave[0], alone)
         else:
@@ -126,8 +126,8 @@ class Execution:
         """One entry into business code and its commit. `alone`: a directive may end the claim in the same update."""
         refusal = await self._holds.take(step)
         if refusal is not None:
-            await self._store.defer_step(self._claim, step.name, refusal.retry_in_s, refusal.reason, ends=alone)
-            return self.observer.moved(self._claim.instance)
+            await self._store.defer_step(self.claim, step.name, refusal.retry_in_s, refusal.reason, ends=alone)
+            return self.observer.moved(self.claim.instance)
         try:
             await self._enter(step, alone)
         finally:
@@ -135,9 +135,9 @@ class Execution:
 
     async def _enter(self, step: Step, alone: bool) -> None:
         if self._started_ahead != step.name:
-            before = None if self._entered else self._claim.instance
-            await self._store.start_step(self._claim, step.name)
-            self.observer.started(self._claim.instance, step.name, before)
+            before = None if self._entered else self.claim.instance
+            await self._store.start_step(self.claim, step.name)
+            self.observer.started(self.claim.instance, step.name, before)
         self._started_ahead = None
         began = monotonic()
         try:
@@ -151,7 +151,7 @@ class Execution:
             await self._commit(step, checked, _ms_since(began), alone)
 
     async def _commit(self, step: Step, outcome: Outcome, elapsed_ms: int, alone: bool) -> None:
-        claim, name = self._claim, step.name
+        claim, name = self.claim, step.name
         if isinstance(outcome, Sleep | WaitForSignal | Yield):
             await self._store.suspend_step(claim, name, outcome, elapsed_ms, ends=alone)
             if step.hold == "task" and isinstance(outcome, Sleep):
@@ -169,7 +169,7 @@ class Execution:
 
     def _following(self, step: Step) -> str | None:
         """The one step that may begin in the same update: nothing else is open, no permit, no shutdown."""
-        instance, definition = self._claim.instance, self._definition
+        instance, definition = self.claim.instance, self._definition
         if self._stopping or definition.tenant_resource or len(open_steps(instance, definition.plan)) != 1:
             return None
         after = [s for s in definition.steps if step.name in definition.plan.dependencies_of(s.name)]
@@ -178,7 +178,7 @@ class Execution:
         return after[0].name
 
     async def _commit_error(self, step: Step, error: Exception, elapsed_ms: int, alone: bool) -> None:
-        claim, name, text = self._claim, step.name, described(error)
+        claim, name, text = self.claim, step.name, described(error)
         log.info("%s %s: %s", claim.instance.biz_key, name, text, exc_info=not text)
         decided = verdict(step, claim.instance.steps[name].failures + 1, error, uniform(-1, 1))
         match decided.act:
@@ -196,24 +196,24 @@ class Execution:
     # ---- the end ----
 
     async def _begin_failing(self, error: str) -> None:
-        await self._store.begin_failing(self._claim, error)
-        self.observer.moved(self._claim.instance)
+        await self._store.begin_failing(self.claim, error)
+        self.observer.moved(self.claim.instance)
 
     async def _succeed(self) -> None:
         finalizer = self._definition.success_finalizer
         if finalizer is None or await self._finalized(finalizer):
-            await self._store.complete_workflow(self._claim)
-            self.observer.moved(self._claim.instance)
+            await self._store.complete_workflow(self.claim)
+            self.observer.moved(self.claim.instance)
 
     async def _fail(self) -> None:
         finalizer = self._definition.failure_finalizer
         if finalizer is None or await self._finalized(finalizer):
-            await self._store.fail_workflow(self._claim)
-            self.observer.moved(self._claim.instance)
+            await self._store.fail_workflow(self.claim)
+            self.observer.moved(self.claim.instance)
 
     async def _finalized(self, finalizer: Finalizer) -> bool:
         """Whether the finalizer is done. A stale round means: already done when failing, failing when succeeding."""
-        claim = self._claim
+        claim = self.claim
         try:
             await invoke(finalizer(self._workflow_context()), FINALIZER_TIMEOUT_S)
         except StaleRound as error:
@@ -235,14 +235,14 @@ class Execution:
 
     async def _after_claim(self) -> None:
         """After the commit, best effort: tell the lanes, the inbox and the readers."""
-        instance = self._claim.instance
+        instance = self.claim.instance
         self.observer.moved(instance)
         if instance.ended:
             await self._parts.hints.gone(instance.workflow_id)
             if self._definition.streams:
                 await self._parts.streams.end(self._stream_key(), instance.status.encode())
             return
-        soon = instance.claimable_time <= self._claim.now()
+        soon = instance.claimable_time <= self.claim.now()
         await (self._parts.hints.ready(instance) if soon else self._parts.hints.due(instance))
         if any(s.wait and s.wait.kind == "signal" for s in instance.steps.values()):
             await self._parts.publisher.match_signals(instance.workflow_id)
@@ -255,14 +255,14 @@ class Execution:
     # ---- what business code is given ----
 
     def _stream_key(self) -> StreamKey:
-        instance = self._claim.instance
+        instance = self.claim.instance
         return StreamKey(instance.biz_key, instance.workflow_id, instance.round)
 
     def _workflow_context(self) -> WorkflowContext:
         return WorkflowContext(**self._shared())
 
     def _context(self, step: Step) -> StepContext:
-        state = self._claim.instance.steps[step.name]
+        state = self.claim.instance.steps[step.name]
         return StepContext(
             **self._shared(),
             step=step.name,
@@ -273,7 +273,7 @@ class Execution:
         )
 
     def _shared(self) -> dict[str, Any]:
-        instance, prepare = self._claim.instance, self._definition.prepare_context
+        instance, prepare = self.claim.instance, self._definition.prepare_context
         return {
             "workflow_id": instance.workflow_id,
             "biz_key": instance.biz_key,
@@ -284,7 +284,7 @@ class Execution:
             "input": instance.input,
             "outputs": instance.output,
             "error": instance.error,
-            "now": self._claim.now,
+            "now": self.claim.now,
             "prepared": prepare(instance.input) if prepare else None,
         }
 

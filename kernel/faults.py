@@ -6,12 +6,17 @@ Nothing is armed in production. `BATON_CRASH_AT=Store.complete_step:after` ends 
 
 import os
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from types import CoroutineType
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Hook = Callable[[str], Awaitable[None]]
+
+passing: ContextVar[str] = ContextVar("passing", default="")
+"""The marked method that runs now, as `Store.complete_step`; kept only while a hook is armed."""
 
 _points: list[str] = []
 _hook: Hook | None = None
@@ -28,7 +33,7 @@ def arm(hook: Hook | None) -> None:
     _hook = hook
 
 
-def boundary(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+def boundary(method: "Callable[P, CoroutineType[Any, Any, R]]") -> "Callable[P, CoroutineType[Any, Any, R]]":
     """Mark a method that makes exactly one thing durable."""
     name = ".".join(method.__qualname__.split(".")[-2:])
     before, after = f"{name}:before", f"{name}:after"
@@ -39,6 +44,7 @@ def boundary(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
         if _hook is None:
             return await method(*args, **kwargs)
         await _hook(before)
+        passing.set(name)
         result = await method(*args, **kwargs)
         await _hook(after)
         return result

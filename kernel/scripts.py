@@ -5,14 +5,14 @@ clock's offset, given in ms. Whatever goes wrong with Redis leaves here as Broke
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisClusterException, RedisError, ResponseError
+from redis.exceptions import MaxConnectionsError, RedisClusterException, RedisError, ResponseError
 
 from kernel.errors import BrokerUnavailable
 
@@ -27,28 +27,34 @@ PAUSE_S = 0.5
 
 _away_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
 
+T = TypeVar("T")
+
 
 def read_script(name: str) -> str:
     """The text of `lua/<name>.lua`."""
     return (files("kernel") / "lua" / f"{name}.lua").read_text(encoding="utf-8")
 
 
+async def ask(redis: Redis, what: str, call: Callable[[], Awaitable[T]]) -> T:
+    """The result of `call` on this client. Raises BrokerUnavailable, at once when Redis did not answer a moment ago."""
+    if monotonic() < _away_until.get(redis, 0.0):
+        raise BrokerUnavailable(f"Redis did not do {what}: it did not answer a moment ago")
+    try:
+        async with asyncio.timeout(CALL_TIMEOUT_S):
+            return await call()
+    except FAULTS as error:
+        if not isinstance(error, ResponseError | MaxConnectionsError):  # Redis answered, or was not even asked
+            _away_until[redis] = monotonic() + PAUSE_S
+        raise BrokerUnavailable(f"Redis did not do {what}: {error or type(error).__name__}") from error
+
+
 class Script:
     """One Lua file, sent by its hash and loaded again where the server does not know it (any more)."""
 
     def __init__(self, redis: Redis, name: str) -> None:
-        self.name = name
-        self._redis = redis
+        self._redis, self._name = redis, name
         self._run = redis.register_script(read_script(name))
 
     async def __call__(self, keys: Sequence[str], *args: str | bytes | int | float) -> Any:
         """The script's result, as redis-py decodes it: bytes, int, None, lists. Raises BrokerUnavailable."""
-        if monotonic() < _away_until.get(self._redis, 0.0):
-            raise BrokerUnavailable(f"Redis did not do {self.name}: it did not answer a moment ago")
-        try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
-                return await self._run(keys, args)
-        except FAULTS as error:
-            if not isinstance(error, ResponseError):  # that one is an answer
-                _away_until[self._redis] = monotonic() + PAUSE_S
-            raise BrokerUnavailable(f"Redis did not do {self.name}: {error or type(error).__name__}") from error
+        return await ask(self._redis, self._name, lambda: self._run(keys, args))

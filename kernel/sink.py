@@ -17,7 +17,7 @@ GATHER_S = 0.1
 FRAME_BYTES = 1024
 """Text is sent this long after it was written, or as soon as there is so much of it."""
 
-SHORTEST_REST_S, LONGEST_REST_S = 0.5, 8.0
+SHORTEST_REST_S, LONGEST_REST_S = 0.5, 2.0
 """After a fault nothing is sent for so long: doubled from the first to the second."""
 
 GIVE_UP_S = 60.0

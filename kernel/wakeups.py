@@ -13,8 +13,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from kernel.errors import BrokerUnavailable
-from kernel.scripts import CALL_TIMEOUT_S, FAULTS
+from kernel.scripts import CALL_TIMEOUT_S, FAULTS, ask
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """Between two attempts to subscribe: doubled from the first to the second, with jitter."""
@@ -31,17 +30,13 @@ class Wakeups:
 
     async def wake(self) -> None:
         """Wake every worker that waits. Raises BrokerUnavailable."""
-        try:
-            async with asyncio.timeout(CALL_TIMEOUT_S):
-                await self._redis.publish(self._channel, b"")
-        except FAULTS as error:
-            raise BrokerUnavailable(f"Redis took no wake-up: {error or type(error).__name__}") from error
+        await ask(self._redis, "publish", lambda: self._redis.publish(self._channel, b""))
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncGenerator["Subscription"]:
         """A subscription for the time of the block; from its first line on, no wake-up passes it by.
 
-        Does not wait for a Redis that is away, and raises nothing when it is.
+        Redis may be away: that raises nothing, and holds the block up for 3 seconds at most.
         """
         subscription = Subscription(self._redis, self._channel)
         listening = asyncio.create_task(subscription.listen(), name=f"wake-ups of {self._channel}")
@@ -50,8 +45,7 @@ class Wakeups:
             yield subscription
         finally:
             listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await listening
+            await asyncio.gather(listening, return_exceptions=True)
 
 
 class Subscription:

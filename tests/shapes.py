@@ -28,6 +28,7 @@ from kernel import (
 )
 
 AT_ONCE = Backoff(first_s=0.0)
+LATER = Backoff(first_s=30.0, factor=1.0, jitter=0.0)
 
 
 class ObjectInput(msgspec.Struct, frozen=True):
@@ -43,6 +44,10 @@ class Business:
 
     db: Any
     entered: list[str] = field(default_factory=list)
+    objects: Any = None
+
+    def __post_init__(self) -> None:
+        self.objects = self.db["objects"]
 
     async def open(self, object_id: str, round: int = 1) -> ObjectInput:
         fresh = {"round": round, "state": "working"}
@@ -68,12 +73,26 @@ class Business:
     async def settle(self, context: WorkflowContext, state: str) -> None:
         given = context.load_input(ObjectInput)
         mine = {"_id": given.object_id, "round": given.fencing_token, "state": {"$in": ["working", state]}}
-        result = await self.db["objects"].update_one(mine, {"$set": {"state": state}})
+        result = await self.objects.update_one(mine, {"$set": {"state": state}})
         if result.matched_count == 0:
             raise StaleRound
 
     async def complete(self, context: WorkflowContext) -> None:
         await self.settle(context, "completed")
+
+    async def complete_at_last(self, context: WorkflowContext) -> None:
+        """A finalizer that raises the first time."""
+        if await self.first_time(f"{context.biz_key}/finalizer"):
+            raise RuntimeError("the other side is not ready")
+        await self.complete(context)
+
+    async def first_time(self, key: str) -> bool:
+        """Whether nobody has asked this before."""
+        try:
+            await self.db["questions"].insert_one({"_id": key})
+        except DuplicateKeyError:
+            return False
+        return True
 
     async def fail(self, context: WorkflowContext) -> None:
         await self.settle(context, "failed")
@@ -107,6 +126,12 @@ def definitions(business: Business, parts: Parts) -> list[Definition]:
             raise Fatal("not in this round")
         await business.effect(key)
         return {}
+
+    async def patient(context: StepContext) -> WaitForSignal:
+        business.note(context)
+        if context.round == 1:
+            raise Fatal("not in this round")
+        return WaitForSignal("ready", context.biz_key, context.round)
 
     async def canceled(context: StepContext) -> None:
         business.note(context)
@@ -154,6 +179,7 @@ def definitions(business: Business, parts: Parts) -> list[Definition]:
         Definition("retry", (Step("one", flaky, max_retry=2, backoff=AT_ONCE), Step("two", work)), **ends),
         Definition("failing", (Step("one", work), Step("two", broken, max_retry=3)), **ends),
         Definition("replay", (Step("one", work), Step("two", once_broken), Step("three", work)), **ends),
+        Definition("patient", (Step("one", patient),), **ends),
         Definition("cancel", (Step("one", work), Step("two", canceled)), **ends),
         Definition("skip", (Step("one", broken, on_failed="skip"), Step("two", work)), **ends),
         Definition("sleep", (Step("one", polled), Step("two", work)), **ends),
@@ -165,11 +191,12 @@ def definitions(business: Business, parts: Parts) -> list[Definition]:
             (
                 Step("left", work, depends_on=()),
                 Step("right", polled, depends_on=()),
-                Step("below", flaky, max_retry=2, backoff=AT_ONCE, depends_on=()),
+                Step("below", flaky, max_retry=2, backoff=LATER, depends_on=()),
                 Step("join", work, depends_on=("left", "right", "below")),
             ),
             **ends,
         ),
+        Definition("stumbling", (Step("one", work),), success_finalizer=business.complete_at_last),
         Definition("permit", (Step("one", work, resource="narrow"), Step("two", work)), **ends),
     ]
 

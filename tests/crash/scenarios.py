@@ -4,6 +4,7 @@ Each act may be repeated from its beginning by whoever comes after the dead proc
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from kernel import Limits, Signal, Status, workflow_id_of
 from tests.kernel_kit import Kit
@@ -25,10 +26,24 @@ def _plain(shape: str) -> Scenario:
 
 async def replay(kit: Kit) -> None:
     """The first round fails; the second finishes what was left."""
-    if (await _round_of(kit, "a")) == 1:
-        await _run(kit, "replay")
-    await kit.start("replay", round=2)
-    await kit.run("replay")
+    await _rounds(kit, "replay")
+
+
+async def failing_again(kit: Kit) -> None:
+    """The second round fails as the first did."""
+    await _rounds(kit, "failing")
+
+
+async def second_round_waits(kit: Kit) -> None:
+    """The first round fails; the second is still at work when all else is over."""
+    await _rounds(kit, "patient")
+
+
+async def _rounds(kit: Kit, shape: str) -> None:
+    if await _in_first_round(kit, shape):
+        await _run(kit, shape)
+    await kit.start(shape, round=2)
+    await kit.run(shape)
 
 
 async def late_signal(kit: Kit) -> None:
@@ -76,6 +91,27 @@ async def refused_permit(kit: Kit) -> None:
     await kit.run("permit")
 
 
+async def renewed(kit: Kit) -> None:
+    """A step that takes longer than a third of its lease."""
+    started = await kit.start("linear")
+    execution = await kit.fleet.claim(started.instance.workflow_id)
+    if execution is not None:
+        await kit.parts.store.renew(execution.claim)
+        await execution.run()
+    await kit.run("linear")
+
+
+async def woken_inside(kit: Kit) -> None:
+    """A wave in which one step waits while another fails and is tried again: its claim wakes the waiting one."""
+    await kit.start("wave")
+    await kit.run_claims("wave", 1)
+    kit.parts.clock.advance(timedelta(seconds=61))
+    execution = await kit.fleet.claim(workflow_id_of("wave:a"))
+    if execution is not None:
+        await execution.run()
+    await kit.run("wave")
+
+
 async def urgent(kit: Kit) -> None:
     """A second caller is in more of a hurry."""
     await kit.start("linear", priority=3)
@@ -88,11 +124,9 @@ async def _ring(kit: Kit) -> None:
     await kit.run("bell", "bell-a")
 
 
-async def _round_of(kit: Kit, object_id: str) -> int:
-    found = await kit.business.get(object_id)
-    failed = await kit.parts.instances.get(workflow_id_of(f"replay:{object_id}"))
-    ready = failed is not None and failed.status is not Status.FAILING and failed.ended
-    return 2 if found and (found["round"] == 2 or ready) else 1
+async def _in_first_round(kit: Kit, shape: str) -> bool:
+    found = await kit.parts.instances.get(workflow_id_of(f"{shape}:a"))
+    return found is None or (found.round == 1 and found.status is not Status.FAILED)
 
 
 ELSEWHERE = (
@@ -102,20 +136,25 @@ ELSEWHERE = (
     "Projections.forget",
     "Instances.claim_any",
     "Instances.release_parked",
-    "Store.renew",
-    "Store.defer_finalizer",
-    "Store.wake_step",
 )
 """Writes that no scenario passes yet."""
+
+WITHOUT_CLAIM = ("Instances.create", "Instances.raise_priority", "Instances.supersede")
+"""Writes that may change an instance that somebody holds: each a compare-and-set of its own."""
 
 SHAPES = ("linear", "retry", "failing", "cancel", "skip", "sleep", "yield", "wave", "permit")
 SCENARIOS: dict[str, Scenario] = {
     **{shape: _plain(shape) for shape in SHAPES},
     "replay": replay,
+    "failing_again": failing_again,
+    "second_round_waits": second_round_waits,
     "late_signal": late_signal,
     "early_signal": early_signal,
     "unneeded_signal": unneeded_signal,
     "supersede": supersede,
     "urgent": urgent,
     "refused_permit": refused_permit,
+    "renewed": renewed,
+    "woken_inside": woken_inside,
+    "stumbling": _plain("stumbling"),
 }

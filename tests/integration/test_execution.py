@@ -208,7 +208,7 @@ async def test_attempts_and_snapshots_show_what_happened(kit: Kit) -> None:
 async def test_a_dead_workers_attempt_is_shown_as_abandoned(kit: Kit) -> None:
     started = await kit.start("linear")
     dead = await kit.fleet.claim(started.instance.workflow_id)
-    await kit.parts.store.start_step(dead._claim, "one")
+    await kit.parts.store.start_step(dead.claim, "one")
     ended = await kit.run("linear")
     attempts = await kit.projections.attempts(ended.workflow_id)
     assert [(a["step"], a["attempt"], a["status"]) for a in attempts[:2]] == [

@@ -1,0 +1,74 @@
+"""The operators' acts, each with a reason and an entry in the audit list.
+
+They go through the business service, so that a business object and its workflow agree afterwards.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from app.subscriptions import NotFailed, Subscriptions
+from kernel import Clock, boundary
+from kernel.driver import Database
+from kernel.instances import Instances
+from kernel.projections import Projections
+from kernel.writes import literal, new_token, wrapped
+
+Doing = Callable[[str, str], Awaitable[bool]]
+
+
+class Audit:
+    """`audit`: who did what to which workflow, why, and whether it changed anything."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._collection = database["audit"]
+        self._clock = clock
+
+    @boundary
+    async def enter(self, operator: str, act: str, workflow_id: str, reason: str, changed: bool) -> None:
+        """Keep one entry."""
+        said = {"operator": operator, "act": act, "workflow_id": workflow_id, "reason": reason, "changed": changed}
+        entry = {name: literal(value) for name, value in said.items()} | {"at": self._clock.now}
+        async with wrapped():
+            await self._collection.update_one({"_id": new_token()}, [{"$set": entry}], upsert=True)
+
+
+class Act:
+    """One act: do it, then enter it in the audit list."""
+
+    def __init__(self, name: str, doing: Doing, audit: Audit) -> None:
+        self._name = name
+        self._doing = doing
+        self._audit = audit
+
+    async def __call__(self, workflow_id: str, reason: str, operator: str) -> bool:
+        """Whether anything changed."""
+        changed = await self._doing(workflow_id, reason)
+        await self._audit.enter(operator, self._name, workflow_id, reason, changed)
+        return changed
+
+
+def operator_acts(
+    subscriptions: Subscriptions, instances: Instances, projections: Projections, audit: Audit
+) -> dict[str, Act]:
+    """The acts that there are, by name."""
+
+    async def supersede(workflow_id: str, reason: str) -> bool:
+        return await subscriptions.supersede(workflow_id, reason)
+
+    async def retry(workflow_id: str, _reason: str) -> bool:
+        try:
+            return await subscriptions.retry_workflow(workflow_id)
+        except NotFailed:
+            return False
+
+    async def release(workflow_id: str, _reason: str) -> bool:
+        return await instances.release_parked(workflow_id)
+
+    async def repair(workflow_id: str, _reason: str) -> bool:
+        found = await instances.get(workflow_id)
+        if found is None:
+            return False
+        await projections.repair(found)
+        return True
+
+    doings: dict[str, Doing] = {"supersede": supersede, "retry": retry, "release": release, "repair": repair}
+    return {name: Act(name, doing, audit) for name, doing in doings.items()}

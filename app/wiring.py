@@ -1,0 +1,238 @@
+"""The only place where ports meet adapters: what each role is made of, opened and closed in order."""
+
+import inspect
+import os
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+
+from activities import stream_fanout, stream_transcript, stream_watch
+from activities.adapters.fetch import Fetcher
+from activities.adapters.guard import AddressGuard
+from activities.adapters.hls import HlsSource
+from activities.adapters.media import OggOpusPackager
+from activities.adapters.quota import QuotaRecords
+from activities.adapters.recordings import GridRecordings
+from activities.adapters.removals import Removals
+from activities.adapters.request_keys import RequestKeys
+from activities.adapters.sessions import SessionRecords
+from activities.adapters.speech import AsrClient
+from activities.adapters.summaries import SummaryRecords
+from activities.adapters.transcripts import TranscriptRecords
+from activities.adapters.writer import ChatWriter
+from activities.plans import CONTENT_GENERATION, PLANS, SPEECH_RECOGNITION
+from activities.summary.definition import definition as summary_definition
+from activities.summary.record import SummaryPorts
+from app.accounts import Accounts
+from app.acts import Audit, operator_acts
+from app.dispatching import summary_dispatcher
+from app.secret import secret_of
+from app.settings import Settings
+from app.subscriptions import SubscriptionParts, Subscriptions
+from app.web.parts import WebParts
+from app.web.probes import http_probe, mongo_probe, redis_probe
+from kernel import Definition, Limits, Parts, open_parts
+from kernel.broker import open_redis
+from kernel.candidates import Candidates
+from kernel.dispatch import Dispatcher
+from kernel.driver import Database, open_database, open_mongo
+from kernel.intents import Intents
+from kernel.mutex import Mutex
+from kernel.projections import Projections
+from kernel.worker import Pace, Worker
+
+PERMITS = {SPEECH_RECOGNITION: Limits(4, 2), CONTENT_GENERATION: Limits(4, 2)}
+"""Limits until an operator changes them: at once, starts a second."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """The business stores over one database."""
+
+    sessions: SessionRecords
+    transcripts: TranscriptRecords
+    quota: QuotaRecords
+    summaries: SummaryRecords
+    removals: Removals
+    keys: RequestKeys
+    recordings: GridRecordings
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What web and worker share: connections, the kernel's parts, the records, the subscription service."""
+
+    settings: Settings
+    database: Database
+    redis: Any
+    parts: Parts
+    projections: Projections
+    mutex: Mutex
+    records: Records
+    guard: AddressGuard
+    dispatcher: Dispatcher
+    subscriptions: Subscriptions
+
+
+@asynccontextmanager
+async def ground(settings: Settings) -> AsyncGenerator[Ground]:
+    """Open what every role stands on; indexes are made where they are missing."""
+    async with AsyncExitStack() as stack:
+        client = open_mongo(settings.mongo_url, driver=settings.mongo_driver, timeout_s=settings.mongo_timeout_seconds)
+        stack.push_async_callback(_close_client, client)
+        database = open_database(client, settings.mongo_database)
+        redis = open_redis(settings.redis_url)
+        stack.push_async_callback(redis.aclose)
+        opened = _ground(settings, database, redis)
+        await _ensure_indexes(opened)
+        yield opened
+
+
+def _ground(settings: Settings, database: Database, redis: Any) -> Ground:
+    prefix = settings.redis_prefix
+    parts = open_parts(
+        database, redis, PLANS, prefix=prefix, permit_lease_s=settings.permit_lease_seconds, limits=PERMITS
+    )
+    projections, mutex = Projections(database, parts.clock), Mutex(redis, prefix)
+    records = _records(settings, database, parts)
+    guard = AddressGuard(settings.allow_hosts.split(","))
+    intents = Intents(database["summaries"], parts.clock)
+    candidates = Candidates(redis, prefix, "summaries", parts.clock)
+    dispatcher = summary_dispatcher(intents, parts.publisher, candidates, mutex, records.summaries)
+    service = _subscriptions(settings, parts, projections, records, guard, dispatcher)
+    return Ground(settings, database, redis, parts, projections, mutex, records, guard, dispatcher, service)
+
+
+def _records(settings: Settings, database: Database, parts: Parts) -> Records:
+    clock = parts.clock
+    quota = QuotaRecords(database, clock, per_day=settings.quota_per_day)
+    return Records(
+        sessions=SessionRecords(database, clock),
+        transcripts=TranscriptRecords(database, clock, provider=AsrClient.name, model=settings.asr_model),
+        quota=quota,
+        summaries=SummaryRecords(database, clock, quota),
+        removals=Removals(database, clock),
+        keys=RequestKeys(database, clock),
+        recordings=GridRecordings(database),
+    )
+
+
+def _subscriptions(
+    settings: Settings,
+    parts: Parts,
+    projections: Projections,
+    records: Records,
+    guard: AddressGuard,
+    dispatcher: Dispatcher,
+) -> Subscriptions:
+    return Subscriptions(
+        SubscriptionParts(
+            sessions=records.sessions,
+            transcripts=records.transcripts,
+            summaries=records.summaries,
+            removals=records.removals,
+            quota=records.quota,
+            keys=records.keys,
+            dispatcher=dispatcher,
+            publisher=parts.publisher,
+            snapshots=projections,
+            check_address=guard.check,
+            clock=parts.clock,
+            writer=settings.openai_model,
+            titles={stream.url: stream.title for stream in settings.suggested_streams},
+        )
+    )
+
+
+async def _ensure_indexes(opened: Ground) -> None:
+    records = opened.records
+    intents = Intents(opened.database["summaries"], opened.parts.clock)
+    stores = (opened.parts, opened.projections, intents, records.sessions, records.transcripts, records.quota)
+    for store in (*stores, records.summaries, records.removals, records.keys):
+        await store.ensure_indexes()
+
+
+async def _close_client(client: Any) -> None:
+    closing = client.close()
+    if inspect.isawaitable(closing):
+        await closing
+
+
+# ---- the web ----
+
+
+@asynccontextmanager
+async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
+    """What `baton web` is made of."""
+    async with ground(settings) as opened, httpx.AsyncClient(trust_env=False) as client:
+        parts, subscriptions = opened.parts, opened.subscriptions
+        accounts = Accounts(opened.database, parts.clock)
+        await accounts.prepare()
+        audit = Audit(opened.database, parts.clock)
+        acts = operator_acts(subscriptions, parts.instances, opened.projections, audit)
+        yield WebParts(
+            settings=settings,
+            secret=secret_of(settings),
+            accounts=accounts,
+            subscriptions=subscriptions,
+            streams=parts.streams,
+            recordings=opened.records.recordings,
+            projections=opened.projections,
+            lanes=parts.lanes,
+            permits=parts.permits,
+            permit_limits=parts.limits,
+            probes={
+                "mongo": mongo_probe(opened.database),
+                "redis": redis_probe(opened.redis),
+                "asr": http_probe(client, f"{settings.asr_url}/healthz" if settings.asr_url else ""),
+                "writer": http_probe(client, _models_url(settings), settings.openai_api_key),
+            },
+            acts=cast(Any, acts),
+        )
+
+
+def _models_url(settings: Settings) -> str:
+    return f"{settings.openai_base_url.rstrip('/')}/models" if settings.openai_base_url else ""
+
+
+# ---- the worker ----
+
+
+@asynccontextmanager
+async def worker(settings: Settings) -> AsyncGenerator[Worker]:
+    """What `baton worker` is made of."""
+    async with ground(settings) as opened, AsyncExitStack() as stack:
+        fetcher = Fetcher(opened.guard)
+        speech = AsrClient(settings.asr_url)
+        writer = ChatWriter(settings.openai_base_url, settings.openai_api_key, settings.openai_model)
+        for adapter in (fetcher, speech, writer):
+            stack.push_async_callback(adapter.aclose)
+        yield Worker(
+            settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
+            opened.parts,
+            _definitions(opened, HlsSource(fetcher), speech, writer),
+            opened.projections,
+            opened.mutex,
+            slots=settings.worker_slots,
+            pace=Pace(settings.lease_seconds, settings.poll_seconds, settings.scan_seconds),
+            recover=(opened.dispatcher.recover, opened.subscriptions.purge),
+        )
+
+
+def _definitions(opened: Ground, source: HlsSource, speech: AsrClient, writer: ChatWriter) -> list[Definition]:
+    records, publisher = opened.records, opened.parts.publisher
+    packager = OggOpusPackager(records.sessions.segments, records.recordings)
+    return [
+        stream_watch.definition(stream_watch.WatchPorts(source, records.sessions, packager, publisher)),
+        stream_transcript.definition(
+            stream_transcript.TranscriptPorts(
+                records.transcripts, records.sessions, records.recordings, {speech.name: speech}, publisher
+            )
+        ),
+        stream_fanout.definition(stream_fanout.FanoutPorts(records.summaries, publisher)),
+        summary_definition(SummaryPorts(records.summaries, records.sessions, records.transcripts, writer, publisher)),
+    ]
