@@ -1,6 +1,6 @@
-"""The one place that opens Redis: every call is bounded, and none is repeated behind our back.
+"""The one place that opens Redis: every call is bounded, and repeated once at most, after a connection that had died.
 
-A repeated script could take a second permit or append a frame twice; what is lost is found again by the kernel itself.
+Every script can stand a repetition: a permit is taken by its owner's token, a frame is stored once by its place.
 """
 
 from typing import Any, cast
@@ -16,7 +16,8 @@ def open_redis(url: str, *, timeout_s: float = 2.0) -> Redis:
         url,
         socket_timeout=timeout_s,
         socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
+        retry=Retry(NoBackoff(), 1),
         health_check_interval=15,
+        max_connections=1000,
     )
     return cast(Redis, opened)

@@ -6,15 +6,13 @@ Holds identities only, never a round or a token; those are read from the object 
 from datetime import datetime
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from kernel.clock import Clock
-from kernel.errors import BrokerUnavailable
-from kernel.scripts import Script
+from kernel.scripts import Script, ask
 
 
 class Candidates:
-    """A ZSET of object ids scored by when to look at them, in ms."""
+    """A ZSET of object ids scored by when to look at them, in ms. Every method raises BrokerUnavailable."""
 
     def __init__(self, redis: Redis, prefix: str, name: str, clock: Clock) -> None:
         self._redis = redis
@@ -23,13 +21,11 @@ class Candidates:
         self._pop = Script(redis, "dispatch_pop")
 
     async def add(self, object_id: str, due: datetime) -> None:
-        """Have the object looked at by `due`; an earlier time wins. Raises BrokerUnavailable."""
-        try:
-            await self._redis.zadd(self._key, {object_id: due.timestamp() * 1000}, lt=True)
-        except (RedisError, OSError) as error:
-            raise BrokerUnavailable(str(error)) from error
+        """Have the object looked at by `due`; an earlier time wins."""
+        score = due.timestamp() * 1000
+        await ask(self._redis, "dispatch_add", lambda: self._redis.zadd(self._key, {object_id: score}, lt=True))
 
     async def pop(self, limit: int) -> list[str]:
-        """Take up to `limit` due ids. Raises BrokerUnavailable."""
+        """Take up to `limit` due ids."""
         found: list[bytes] = await self._pop([self._key], limit, self._clock.offset_ms)
         return [member.decode() for member in found]

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Awaitable
-from random import uniform
 
 from kernel.claims import Claim
 from kernel.definition import Definition, Step
@@ -35,7 +34,7 @@ class Holds:
             answer = await self._permits.acquire(resource, owner, self._claim.token, limits)
             if not isinstance(answer, Grant):
                 await self.give_back(step)
-                return Refusal(answer.retry_in_s * uniform(1.0, 1.2), answer.reason)
+                return answer
             self._held.add((resource, owner))
         return None
 

@@ -3,7 +3,9 @@
 from contextlib import suppress
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+
+from kernel.errors import BrokerUnavailable
+from kernel.scripts import ask
 
 
 class Mutex:
@@ -15,13 +17,19 @@ class Mutex:
 
     async def take(self, name: str, seconds: float) -> bool:
         """Whether this process should do it now. There is no release: the lease is the period."""
+        lease_ms = round(seconds * 1000)
         try:
-            taken = await self._redis.set(f"{{{self._prefix}:mutex}}:{name}", b"1", nx=True, px=round(seconds * 1000))
-        except (RedisError, OSError):
+            taken = await ask(
+                self._redis, "mutex", lambda: self._redis.set(self._key(name), b"1", nx=True, px=lease_ms)
+            )
+        except BrokerUnavailable:
             return True
         return bool(taken)
 
     async def forget(self, name: str) -> None:
         """Let the next process do it at once: an operator has asked, or a test."""
-        with suppress(RedisError, OSError):
-            await self._redis.delete(f"{{{self._prefix}:mutex}}:{name}")
+        with suppress(BrokerUnavailable):
+            await ask(self._redis, "mutex", lambda: self._redis.delete(self._key(name)))
+
+    def _key(self, name: str) -> str:
+        return f"{{{self._prefix}:mutex}}:{name}"

@@ -1,0 +1,97 @@
+"""The operators' API and pages, from projections as the kernel's own engine writes them."""
+
+import pytest
+
+from tests.kernel_kit import open_kit
+from tests.web_kit import open_web_kit
+
+
+@pytest.fixture
+async def web(db, redis, prefix, clock):
+    async with open_web_kit(db, redis, prefix, clock) as kit:
+        yield kit
+
+
+@pytest.fixture
+async def workflow_id(db, redis, prefix, clock) -> str:
+    """A workflow that ran to its end, and was observed."""
+    kit = await open_kit(db, redis, prefix, clock)
+    shape = kit.definitions[0].plan.type
+    started = await kit.start(shape)
+    await kit.run(shape)
+    await kit.fleet.observer.flush()
+    await kit.projections.beat("w1", slots=8, busy=1, dropped=0, depth=2)
+    return started.instance.workflow_id
+
+
+async def test_the_overview_names_lanes_permits_workers_and_counts(web, workflow_id):
+    async with web.client("operator") as operator:
+        found = (await operator.get("/api/ops/overview")).json()
+    assert [lane["lane"] for lane in found["lanes"]] == [0, 1, 2, 3]
+    permits = {permit["resource"]: permit for permit in found["permits"]}
+    assert permits["speech_recognition"]["max_concurrency"] == 2
+    assert permits["content_generation"]["in_use"] == 0
+    assert [(worker["name"], worker["slots"], worker["busy"]) for worker in found["workers"]] == [("w1", 8, 1)]
+    assert found["observer"] == {"depth": 2, "dropped": 0}
+    assert sum(count["count"] for count in found["workflows"]) == 1
+
+
+async def test_a_workflow_is_listed_found_by_filter_and_shown_with_its_attempts(web, workflow_id):
+    async with web.client("operator") as operator:
+        (row,) = (await operator.get("/api/ops/workflows")).json()
+        assert row["workflow_id"] == workflow_id
+        for query in (f"type={row['type']}", f"status={row['status']}", f"q={workflow_id[:9]}"):
+            assert len((await operator.get(f"/api/ops/workflows?{query}")).json()) == 1, query
+        assert (await operator.get("/api/ops/workflows?status=parked")).status_code == 422
+        assert (await operator.get("/api/ops/workflows?status=canceled")).json() == []
+        older = await operator.get("/api/ops/workflows", params={"before": row["updated_at"]})
+        assert older.json() == []
+        detail = (await operator.get(f"/api/ops/workflows/{workflow_id}")).json()
+    assert detail["workflow"] == row
+    assert [step["status"] for step in detail["steps"]]
+    assert detail["attempts"]
+    assert {"queue_ms", "permit_ms", "activity_ms", "external_ms", "worker", "error"} <= set(detail["attempts"][0])
+
+
+async def test_limits_change_at_once_and_only_of_resources_that_exist(web):
+    path = "/api/ops/permits/speech_recognition"
+    async with web.client("operator") as operator:
+        changed = await operator.put(path, json={"max_concurrency": 5, "max_starts_per_second": 0.5})
+        assert (changed.status_code, changed.json()["max_concurrency"]) == (200, 5)
+        assert (await web.parts.permit_limits.of("speech_recognition")).max_starts_per_second == 0.5
+        unknown = await operator.put("/api/ops/permits/gold", json={"max_concurrency": 5, "max_starts_per_second": 1})
+        assert unknown.status_code == 404
+        negative = await operator.put(path, json={"max_concurrency": -1, "max_starts_per_second": 1})
+        assert (negative.status_code, negative.json()["code"]) == (422, "invalid_request")
+
+
+async def test_an_act_goes_to_the_business_service_with_its_reason_and_who_did_it(web, workflow_id):
+    done = []
+
+    async def supersede(workflow_id: str, reason: str, operator: str) -> bool:
+        done.append((workflow_id, reason, operator))
+        return True
+
+    object.__setattr__(web.parts, "acts", {"supersede": supersede})
+    path = f"/api/ops/workflows/{workflow_id}"
+    async with web.client("operator") as operator:
+        assert (await operator.post(f"{path}/supersede", json={"reason": "stuck"})).json() == {"changed": True}
+        assert done == [(workflow_id, "stuck", "operator")]
+        assert (await operator.post(f"{path}/supersede", json={"reason": ""})).status_code == 422
+        assert (await operator.post(f"{path}/release", json={"reason": "x"})).status_code == 404
+        assert (await operator.post("/api/ops/workflows/wf_x/supersede", json={"reason": "x"})).status_code == 404
+        assert "Supersede" in (await operator.get(f"/operators/workflows/{workflow_id}")).text
+
+
+async def test_the_operators_pages_show_the_same(web, workflow_id):
+    async with web.client("operator", accept="text/html") as operator:
+        listing = await operator.get("/operators")
+        page = await operator.get(f"/operators/workflows/{workflow_id}")
+    assert listing.status_code == page.status_code == 200
+    assert f"/operators/workflows/{workflow_id}" in listing.text
+    assert "speech_recognition" in listing.text
+    assert "<svg" in page.text
+    async with web.client("li", accept="text/html") as li:
+        refused = await li.get("/operators")
+    assert refused.status_code == 403
+    assert refused.headers["content-type"].startswith("text/html")
