@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -34,7 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """External MongoDB (a replica set); empty: a private one is started by `baton demo`."""
     mongo_database: str = "baton"
     """Database name."""
-    mongo_driver: str = "motor"
+    mongo_driver: Literal["motor", "pymongo"] = "motor"
     """`motor` or `pymongo`."""
     mongo_timeout_seconds: Seconds = 4.0
     """Bound on every MongoDB call."""

