@@ -1,0 +1,191 @@
+"""A `Writer` over any OpenAI-compatible chat endpoint, streaming.
+
+A summary counts only when the model said that it is finished: whatever else ends the stream is a fault with a name.
+Retries are the kernel's. The bytes of the stream are read here, because real servers send more than the SDK takes.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import openai
+
+from activities.adapters.events import EventData, LineTooLong
+from activities.adapters.prompts import framed, instructions
+from activities.adapters.retry_after import retry_after_s
+from activities.adapters.thoughts import ThoughtFilter
+from activities.payloads import Usage, WriteRequest
+from activities.ports import WriterFault, WriterRefused
+
+IDLE_TIMEOUT_S = 90.0  # between two pieces of the answer
+MAX_DETAIL = 300
+MAX_TEXT = 1_000_000  # characters; no summary is that long
+PASSING = {408, 409, 425, 429}  # besides all of 5xx
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[dict[str, Any]] | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Tokens(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Chunk(msgspec.Struct):
+    """One event of the answer. Everything may be absent or null; `choices` is empty in a usage chunk."""
+
+    choices: list[_Choice] | None = None
+    usage: _Tokens | None = None
+    error: Any = None
+
+
+class ChatWriter:
+    """Writes summaries with one model of one endpoint."""
+
+    def __init__(self, base_url: str, api_key: str, model: str) -> None:
+        self.model = model
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key,
+            max_retries=0,
+            timeout=httpx2.Timeout(IDLE_TIMEOUT_S, connect=5.0),
+        )
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def write(self, request: WriteRequest) -> AsyncIterator[str | Usage]:
+        """Stream the summary as Markdown; the last item is the usage. Raises WriterFault or WriterRefused."""
+        reply = _Reply()
+        try:
+            async with self._client.chat.completions.with_streaming_response.create(
+                model=self.model,
+                messages=[
+                    {"role": "system", "content": instructions(request)},
+                    {"role": "user", "content": framed(request.segments, request.gaps)},
+                ],
+                stream=True,
+                stream_options={"include_usage": True},
+            ) as response:
+                async for text in reply.texts(response.iter_bytes()):
+                    yield text
+        except openai.APIStatusError as error:
+            raise _refusal_of(error) from error
+        except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+            raise WriterFault("The model did not answer in time.") from error
+        except (openai.APIError, httpx2.TransportError) as error:
+            raise WriterFault(f"The connection to the model failed ({_cause(error)}).") from error
+        reply.check()
+        yield reply.usage
+
+
+class _Reply:
+    """One answer as it comes in, and whether it may count."""
+
+    def __init__(self) -> None:
+        self.usage = Usage()
+        self._finish: str | None = None
+        self._thoughts = ThoughtFilter()
+        self._begun = False
+        self._length = 0
+        self._refusal = ""
+
+    async def texts(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
+        """The summary's text. A connection that breaks after the model has finished changes nothing."""
+        try:
+            async for chunk in _chunks(pieces):
+                self._begun = True
+                if text := self._said(self._take(chunk)):
+                    yield text
+        except httpx2.TransportError:
+            if self._finish is None:
+                raise
+        if text := self._said(self._thoughts.finish()):
+            yield text
+
+    def _take(self, chunk: _Chunk) -> str:
+        if chunk.error:
+            raise WriterFault(f"The model broke off with an error: {_detail(chunk.error)}.")
+        if chunk.usage:
+            self.usage = Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+        for choice in (chunk.choices or [])[:1]:
+            self._finish = choice.finish_reason or self._finish
+            if choice.delta:
+                self._refusal = (self._refusal + (choice.delta.refusal or ""))[:MAX_DETAIL]
+                return self._thoughts.feed(_plain(choice.delta.content))
+        return ""
+
+    def _said(self, text: str) -> str:
+        """The text without blanks at the very beginning."""
+        text = text if self._length else text.lstrip()
+        self._length += len(text)
+        if self._length > MAX_TEXT:
+            raise WriterFault(f"The model wrote more than {MAX_TEXT} characters; that is no summary.")
+        return text
+
+    def check(self) -> None:
+        """Raises where the answer is not a whole summary."""
+        if not self._begun:
+            raise WriterFault("The model's server sent an empty answer.")
+        if self._finish is None:
+            raise WriterFault("The model's answer broke off before it was finished.")
+        if self._finish == "length":
+            raise WriterFault("The model's answer was cut off at its length limit.")
+        if self._finish == "content_filter":
+            raise WriterRefused("The model's provider withheld the summary (content filter).")
+        if self._thoughts.inside:
+            raise WriterFault("The model's answer ended in the middle of its thoughts.")
+        if not self._length and self._refusal:
+            raise WriterRefused(f"The model refused to write: {self._refusal}")
+        if not self._length:
+            raise WriterFault("The model's answer is empty.")
+
+
+async def _chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[_Chunk]:
+    """The events of the answer, up to `[DONE]`."""
+    events = EventData()
+    try:
+        async for piece in pieces:
+            for data in events.feed(piece):
+                if data.startswith("[DONE]"):
+                    return
+                yield msgspec.json.decode(data, type=_Chunk)
+    except (msgspec.DecodeError, msgspec.ValidationError, LineTooLong) as error:
+        raise WriterFault(f"The model's server sent something that is no chat answer ({error}).") from error
+
+
+def _plain(content: str | list[dict[str, Any]] | None) -> str:
+    """Text of a delta; some servers send parts, of which those of type text count."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+    return content or ""
+
+
+def _refusal_of(error: openai.APIStatusError) -> WriterFault | WriterRefused:
+    status = error.status_code
+    if status >= 500 or status in PASSING:
+        wait_s = retry_after_s(error.response.headers)
+        return WriterFault(f"The model is not available now ({status}).", wait_s)
+    if status in (401, 403):
+        return WriterRefused(f"The model's server does not accept the key ({status}). Check BATON_OPENAI_API_KEY.")
+    if status == 404:
+        return WriterRefused("The model, or its address, is unknown (404). Check BATON_OPENAI_MODEL and _BASE_URL.")
+    return WriterRefused(f"The model's server refused the request ({status}): {_detail(error.body)}.")
+
+
+def _detail(said: object) -> str:
+    text = said.get("message") if isinstance(said, dict) else said
+    return " ".join(str(text or "no reason given").split())[:MAX_DETAIL].rstrip(".")
+
+
+def _cause(error: Exception) -> str:
+    cause = error.__cause__ or error
+    return str(cause) or type(cause).__name__
