@@ -1,0 +1,107 @@
+"""`stream_watch`: record one session from its first segment to its end, then make one recording of it.
+
+Each call of `capture` is one poll; any worker goes on from the checkpoint and from what is already stored. That the
+session became ready or unavailable is published by a finalizer, after it was stored.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from activities.capture import CaptureLimits, Poll, Recorded, Recorder
+from activities.payloads import Packaged, Session, WatchInput
+from activities.plans import STREAM_READY, STREAM_UNAVAILABLE, STREAM_WATCH
+from activities.ports import LiveSource, Packager, SourceRefused
+from activities.starts import failure_of, publish_fanout
+from activities.timeline import CapturePoint, Reel, beginning
+from kernel import (
+    Definition,
+    Fatal,
+    Outcome,
+    Publisher,
+    StaleRound,
+    Step,
+    StepContext,
+    WorkflowCanceled,
+    WorkflowContext,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchPorts:
+    """What recording a session needs."""
+
+    source: LiveSource
+    sessions: Recorder
+    packager: Packager
+    publisher: Publisher
+    limits: CaptureLimits = field(default_factory=CaptureLimits)
+
+
+def definition(ports: WatchPorts) -> Definition:
+    """`stream_watch` on these ports."""
+    return Definition(
+        STREAM_WATCH.type,
+        (
+            Step("capture", partial(capture, ports), timeout_s=180, max_retry=20),
+            Step("package", partial(package, ports), timeout_s=1800, max_retry=3),
+        ),
+        success_finalizer=partial(announce_ready, ports),
+        failure_finalizer=partial(announce_unavailable, ports),
+    )
+
+
+async def capture(ports: WatchPorts, ctx: StepContext) -> Outcome:
+    """One poll of the stream; a directive until the stream is over."""
+    session = await _current(ports, ctx)
+    if session.state == "ended":
+        return Recorded("the stream ended", session.captured_s, len(session.gaps))
+    now = ctx.now()
+    point = ctx.load_checkpoint(CapturePoint) or beginning(session.url, now)
+    reel = Reel(point, session.gaps)
+    reel.catch_up(await ports.sessions.captured(session.session_id, point.own_next - 1))
+    return await Poll(ports.source, ports.sessions, ports.limits, session, reel, now).run()
+
+
+async def package(ports: WatchPorts, ctx: StepContext) -> Packaged:
+    """Join what was captured; the reference to it is the last thing written."""
+    session = await _current(ports, ctx)
+    if session.media_id:
+        return Packaged(session.media_id, session.duration_s, 0)
+    if session.captured_s <= 0:
+        raise Fatal("Nothing of this stream could be recorded.")
+    try:
+        packaged = await ports.packager.package(session.session_id, session.round)
+    except SourceRefused as refusal:
+        raise Fatal(str(refusal)) from refusal
+    if packaged.duration_s <= 0:
+        raise Fatal("The recording holds no audio.")
+    await ports.sessions.attach_media(session.session_id, session.round, packaged)
+    return packaged
+
+
+async def announce_ready(ports: WatchPorts, ctx: WorkflowContext) -> None:
+    """The recording is there: store it, then tell those who wait."""
+    wanted = ctx.load_input(WatchInput)
+    await ports.sessions.mark_ready(wanted.session_id, wanted.fencing_token)
+    await publish_fanout(ports.publisher, STREAM_READY, wanted.session_id, wanted.fencing_token)
+
+
+async def announce_unavailable(ports: WatchPorts, ctx: WorkflowContext) -> None:
+    """There is no recording: store why, then tell those who wait."""
+    wanted = ctx.load_input(WatchInput)
+    reason = failure_of(ctx, "The stream could not be recorded.")
+    with suppress(StaleRound):  # the next round has begun already; those who waited for this one must still be told
+        await ports.sessions.mark_unavailable(wanted.session_id, wanted.fencing_token, reason)
+    await publish_fanout(ports.publisher, STREAM_UNAVAILABLE, wanted.session_id, wanted.fencing_token)
+
+
+async def _current(ports: WatchPorts, ctx: StepContext) -> Session:
+    """The session, if it still serves the round of this workflow."""
+    wanted = ctx.load_input(WatchInput)
+    session = await ports.sessions.get(wanted.session_id)
+    if session is None:
+        raise WorkflowCanceled(f"The session {wanted.session_id} was removed.")
+    if session.round != wanted.fencing_token:
+        raise StaleRound(f"The session is in round {session.round}, not {wanted.fencing_token}.")
+    return session

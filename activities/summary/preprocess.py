@@ -1,0 +1,51 @@
+"""`preprocess`: hold the quota, see that the session is being recorded, and wait until it is ready."""
+
+from random import uniform
+
+import msgspec
+
+from activities.payloads import Session, WatchInput
+from activities.plans import STREAM_SETTLED, STREAM_WATCH, watch_key
+from activities.starts import keep_going
+from activities.summary.record import SummaryPorts, current_paid
+from kernel import Fatal, Outcome, Sleep, StepContext, WaitForSignal
+
+FINISHING_S = 2.0
+"""How soon to ask again while an older round of a shared workflow is being brought to its end."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Output of `preprocess`."""
+
+    session_id: str
+    duration_s: float
+
+
+async def preprocess(ports: SummaryPorts, ctx: StepContext) -> Outcome:
+    """Done when the session is ready; a directive while it is not."""
+    summary = await current_paid(ports.summaries, ctx)
+    session = await ports.sessions.get(summary.session_id)
+    if session is None:
+        raise Fatal("The stream's session was removed; subscribe again.")
+    if session.state == "ready":
+        return Ready(session.session_id, session.duration_s)
+    if session.state == "unavailable":
+        raise Fatal(session.error or "The stream could not be recorded.")
+    if not await _watched(ports, session):
+        return Sleep(FINISHING_S)
+    return WaitForSignal(STREAM_SETTLED, session.session_id, summary.round, poll_fallback_s=spread(ports.poll_s))
+
+
+async def _watched(ports: SummaryPorts, session: Session) -> bool:
+    return await keep_going(
+        ports.publisher,
+        STREAM_WATCH.type,
+        watch_key(session.session_id),
+        WatchInput(session.session_id, session.round),
+        round=session.round,
+    )
+
+
+def spread(seconds: float) -> float:
+    """`seconds`, give or take a fifth: those who wait for the same thing do not all ask at once."""
+    return seconds * uniform(0.8, 1.2)

@@ -1,0 +1,91 @@
+"""Die before and after every durable write of the business records; the story still ends, once, for everybody."""
+
+from typing import Any
+
+import pytest
+
+from activities.ports import SourceFault, SourceRefused
+from kernel import Clock, faults
+from kernel.testing import LEASE_S, Crash, crash_at
+from tests.story_kit import Story, open_story
+from tests.unit.story import Source, window
+
+STORES = ("SessionRecords.", "TranscriptRecords.", "SummaryRecords.", "QuotaRecords.", "RequestKeys.", "Removals.")
+ASKED_FOR = ("SessionRecords.close", "SessionRecords.begin_next", "SessionRecords.store_hint", "Removals.cancel")
+"""Writes at the word of an operator or of a stream's own system; they have tests of their own."""
+POINTS = [point for point in faults.points() if point.startswith(STORES) and not point.startswith(ASKED_FOR)]
+PEOPLE = ("li", "wang")
+
+
+@pytest.fixture
+async def story(db: Any, redis: Any, prefix: str, clock: Clock) -> Story:
+    """The story in a world where everything goes wrong once."""
+    made = await open_story(db, redis, prefix, clock)
+    made.world.source = Source(SourceFault("503"), window(0, 2), window(0, 5, ended=True))
+    made.world.packager_errors = [SourceRefused("no decoder")]
+    made.world.speech_errors = ["out of memory"]
+    return made
+
+
+async def tell(story: Story) -> None:
+    """Two people read their summaries, a third one changes his mind. Any part may have happened before."""
+    for person in PEOPLE:
+        await story.subscribe(person, idempotency_key="k")
+    await story.settle()
+    while failed := [
+        (person, view) for person in PEOPLE for view in await listed(story, person) if view.state == "failed"
+    ]:
+        for person, view in failed:
+            await story.subscriptions.retry(person, view.id)
+        await story.settle()
+    unwanted = await story.subscribe("zhao")
+    await story.turn()
+    await story.subscriptions.remove("zhao", unwanted.id)
+    await story.subscriptions.undo_remove("zhao", unwanted.id)
+    await story.subscriptions.remove("zhao", unwanted.id)
+    story.wait(seconds=11)
+    await story.settle()
+
+
+async def listed(story: Story, person: str) -> list[Any]:
+    return await story.subscriptions.listing(person, 10, None)
+
+
+async def check(story: Story) -> None:
+    """Everybody has one finished summary, object and workflow agree, and nothing was done twice."""
+    for person in PEOPLE:
+        (view,) = await listed(story, person)
+        assert (view.state, view.text.count("- ")) == ("completed", 2)
+        assert [one["returned"] for one in await holds(story, person)].count(False) == 1
+    assert await listed(story, "zhao") == []
+    assert {one["status"] for one in await story.all_instances()} <= {"completed", "canceled"}
+    for stored in await story.db["summaries"].find({}).to_list(10):
+        status = (await story.instance_of(stored["_id"])).status
+        assert str(status) == stored["state"]
+        assert "unsettled" not in stored
+        assert stored["workflow_dispatch"]["status"] in ("dispatched", "canceled")
+    assert await story.db["segments"].count_documents({}) == 6
+    transcripts = await story.db["transcripts"].find({}).to_list(10)
+    assert [one["state"] for one in transcripts] == ["completed"]
+    assert len(story.world.tasks) <= transcripts[0]["round"], "no second task for a window of a round"
+
+
+async def holds(story: Story, person: str) -> list[dict[str, Any]]:
+    return (await story.db["quota"].find_one({"_id": person}))["holds"]
+
+
+async def test_undisturbed_the_story_passes_every_point(story: Story) -> None:
+    with crash_at("nowhere") as death:
+        await tell(story)
+    await check(story)
+    assert set(POINTS) - set(death.passed) == set()
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_the_story_goes_on_after_a_death(point: str, story: Story) -> None:
+    with crash_at(point) as death, pytest.raises(Crash):
+        await tell(story)
+    assert death.happened
+    story.wait(seconds=LEASE_S + 1)
+    await tell(story)
+    await check(story)

@@ -1,0 +1,52 @@
+"""Attempts as bars, and why a step waits."""
+
+from datetime import UTC, datetime
+
+from app.web.timeline import NARROWEST, WIDTH, bars
+from app.web.workflow_views import attempt_row, waiting_of
+
+T1, T2 = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 13, tzinfo=UTC)
+
+
+def attempt(**times: int):
+    return attempt_row({"step": "capture", "run": 1, "attempt": 1, **times})
+
+
+def test_the_longest_attempt_fills_the_width_and_the_others_share_its_scale():
+    long, short = bars([attempt(queue_ms=500, external_ms=1500), attempt(activity_ms=1000)])
+    assert [(piece.part, piece.x, piece.width) for piece in long.pieces] == [("queue", 0, 250), ("external", 250, 750)]
+    assert short.pieces[0].width == WIDTH / 2
+
+
+def test_a_part_that_took_any_time_stays_visible():
+    (bar,) = bars([attempt(permit_ms=1, activity_ms=10_000)])
+    assert bar.pieces[0].width == NARROWEST
+
+
+def test_attempts_that_took_no_time_have_no_pieces():
+    (bar,) = bars([attempt()])
+    assert (bar.pieces, bar.total_ms) == ([], 0)
+
+
+def test_a_step_that_waits_for_a_signal_names_it_and_its_fallback():
+    wait = {"kind": "signal", "signal_type": "stream_settled", "wait_key": "s1"}
+    found = waiting_of({"status": "waiting", "wait": wait, "suspended_at": T1, "due": T2})
+    assert found
+    assert (found.kind, found.text, found.since, found.until) == ("signal", "stream_settled of s1", T1, T2)
+
+
+def test_a_refused_permit_is_the_reason_before_all_others():
+    found = waiting_of({"status": "pending", "failures": 2, "traffic_reason": "limit", "traffic_since": T1, "due": T2})
+    assert found
+    assert (found.kind, found.since) == ("permit", T1)
+
+
+def test_a_failed_step_that_will_be_tried_again_says_when():
+    found = waiting_of({"status": "pending", "failures": 1, "due": T2})
+    assert found
+    assert (found.kind, found.until) == ("retry", T2)
+
+
+def test_a_running_or_untouched_step_waits_for_nothing():
+    assert waiting_of({"status": "running"}) is None
+    assert waiting_of({}) is None
