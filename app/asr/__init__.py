@@ -1,0 +1,1 @@
+"""The speech service: durable transcription tasks behind a small HTTP API. `server.run` is its entry."""
