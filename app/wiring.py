@@ -43,6 +43,7 @@ from kernel.driver import Database, open_database, open_mongo
 from kernel.intents import Intents
 from kernel.mutex import Mutex
 from kernel.projections import Projections
+from kernel.repairs import Repairs
 from kernel.worker import Pace, Worker
 
 PERMITS = {SPEECH_RECOGNITION: Limits(4, 2), CONTENT_GENERATION: Limits(4, 2)}
@@ -211,6 +212,7 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
         writer = ChatWriter(settings.openai_base_url, settings.openai_api_key, settings.openai_model)
         for adapter in (fetcher, speech, writer):
             stack.push_async_callback(adapter.aclose)
+        repairs = Repairs(opened.parts.instances, opened.projections, opened.mutex)
         yield Worker(
             settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
             opened.parts,
@@ -219,7 +221,7 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
             opened.mutex,
             slots=settings.worker_slots,
             pace=Pace(settings.lease_seconds, settings.poll_seconds, settings.scan_seconds),
-            recover=(opened.dispatcher.recover, opened.subscriptions.purge),
+            recover=(opened.dispatcher.recover, opened.subscriptions.purge, repairs.run_in_turn),
         )
 
 

@@ -202,6 +202,12 @@ class Instances:
             found = await self._collection.find_one({"_id": workflow_id})
         return _instance(found) if found else None
 
+    async def several(self, workflow_ids: list[str]) -> list[Instance]:
+        """These instances, as far as they exist."""
+        async with wrapped():
+            found = await self._collection.find({"_id": {"$in": workflow_ids}}).to_list(len(workflow_ids) or 1)
+        return [_instance(one) for one in found]
+
     async def due(self, served: Served, limit: int) -> list[Instance]:
         """Instances that could be claimed now."""
         return await self._find({"status": {"$in": [*CLAIMABLE]}, "parked_at": None, **_served(served)}, limit)
@@ -277,7 +283,7 @@ def _live() -> list[Status]:
 
 
 def _served(served: Served) -> Document:
-    return {"$or": [{"type": kind, "definition_fingerprint": print_} for kind, print_ in served]}
+    return {"$or": [{"type": kind, "definition_fingerprint": fingerprint} for kind, fingerprint in served]}
 
 
 def _no_claim() -> Document:

@@ -13,7 +13,7 @@ from pymongo import ASCENDING, DESCENDING, UpdateOne
 from kernel.clock import Clock
 from kernel.driver import Database
 from kernel.faults import boundary
-from kernel.model import Instance, StepStatus
+from kernel.model import Instance, Status, StepStatus
 from kernel.ready import current_step
 from kernel.writes import Document, literal, plain, wrapped
 
@@ -119,6 +119,23 @@ class Projections:
         pairs = [(kind, status) for kind in types for status in statuses]
         counted = [{"type": k, "status": s, "count": await self._count(k, s)} for k, s in pairs]
         return [one for one in counted if one["count"]]
+
+    async def unfinished(self, older_s: float, limit: int) -> list[tuple[str, int]]:
+        """(workflow_id, revision) of views that say running or failing and have not changed for a while."""
+        old = {"$expr": {"$lt": ["$updated_at", self._clock.after(-older_s)]}}
+        return await self._revisions({"status": {"$in": [Status.RUNNING, Status.FAILING]}, **old}, limit)
+
+    async def waiting(self, after: str, limit: int) -> list[tuple[str, int]]:
+        """(workflow_id, revision) of a page of views that say waiting, beyond `after`."""
+        return await self._revisions({"status": Status.WAITING, "workflow_id": {"$gt": after}}, limit)
+
+    async def _revisions(self, condition: Document, limit: int) -> list[tuple[str, int]]:
+        fields = {"workflow_id": 1, "revision": 1}
+        async with wrapped():
+            found = (
+                await self._snapshots.find(condition, fields).sort("workflow_id", ASCENDING).limit(limit).to_list(limit)
+            )
+        return [(one["workflow_id"], one["revision"]) for one in found]
 
     async def workers(self) -> list[Document]:
         """Every worker that beat lately or died without a word, by name."""

@@ -32,6 +32,16 @@ class Kit:
     async def run(self, shape: str, object_id: str = "a") -> Instance:
         return await self.fleet.run(workflow_id_of(f"{shape}:{object_id}"))
 
+    async def run_unseen(self, shape: str, object_id: str = "a") -> Instance:
+        """One claim whose worker dies before it writes a single observation."""
+        workflow_id = workflow_id_of(f"{shape}:{object_id}")
+        execution = await self.fleet.claim(workflow_id)
+        assert execution is not None
+        await execution.run()
+        found = await self.parts.instances.get(workflow_id)
+        assert found is not None
+        return found
+
     async def eventually(self, workflow_id: str, holds: Callable[[Instance], object]) -> Instance:
         """The instance, once something holds of it that a running worker brings about."""
         while True:

@@ -1,7 +1,10 @@
 """The observers' side: bounded, in order of revision, never in the way."""
 
+from datetime import timedelta
+
 from kernel.observation import AttemptChange, Observer
 from kernel.projections import Projections
+from kernel.repairs import Repairs
 from tests.kernel_kit import Kit
 
 
@@ -88,3 +91,17 @@ async def test_lists_filter_by_type_status_and_text(kit: Kit) -> None:
         ("linear", "completed", 1),
         ("failing", "failed", 1),
     }
+
+
+async def test_a_view_whose_worker_died_before_writing_it_catches_up(kit: Kit) -> None:
+    started = await kit.start("linear")
+    observer = Observer(kit.projections, "A")
+    observer.moved(started.instance)
+    await observer.flush()
+    ended = await kit.run_unseen("linear")
+    assert (await kit.projections.snapshot(ended.workflow_id))["status"] == "running"
+    repairs = Repairs(kit.parts.instances, kit.projections, kit.mutex)
+    kit.parts.clock.advance(timedelta(seconds=10))
+    assert await repairs.run() == 1
+    assert (await kit.projections.snapshot(ended.workflow_id))["status"] == "completed"
+    assert await repairs.run() == 0
