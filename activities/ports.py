@@ -68,7 +68,9 @@ class Sessions(Protocol):
         """Move the session forward (`scheduled → live → ended`)."""
         ...
 
-    async def store_segment(self, session_id: str, round: int, segment: MediaSegment, start_s: float, data: bytes) -> None:
+    async def store_segment(
+        self, session_id: str, round: int, segment: MediaSegment, start_s: float, data: bytes
+    ) -> None:
         """Keep one captured segment; a second capture of the same sequence changes nothing."""
         ...
 
@@ -99,7 +101,9 @@ class Transcripts(Protocol):
 
     async def store_progress(self, transcript_id: str, round: int, progress: float) -> None: ...
 
-    async def store_window(self, transcript_id: str, round: int, window: int, status: SpeechStatus, expected_s: float) -> None:
+    async def store_window(
+        self, transcript_id: str, round: int, window: int, status: SpeechStatus, expected_s: float
+    ) -> None:
         """Keep the recognised text of one window; repeated for the same window it replaces it."""
         ...
 
@@ -140,6 +144,10 @@ class Summaries(Protocol):
 
 class QuotaExhausted(Exception):
     """No quota is left for this person; says how much and until when."""
+
+
+class RecordingMissing(Exception):
+    """No recording is stored under this id."""
 
 
 class Recordings(Protocol):

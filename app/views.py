@@ -1,6 +1,7 @@
 """What people are shown of a summary and its transcript: the JSON of the API and the context of the pages. Pure."""
 
 from datetime import datetime
+from functools import lru_cache
 from math import exp
 
 import msgspec
@@ -109,6 +110,7 @@ def transcript_view(transcript: TranscriptRecord, session: SessionRecord | None)
     )
 
 
+@lru_cache(maxsize=1024)
 def render_markdown(text: str) -> str:
     """Markdown as HTML that is safe to put into a page: no raw HTML, no images, no scripts, no referrers."""
     html = _markdown.render(text)
@@ -118,11 +120,19 @@ def render_markdown(text: str) -> str:
 def _steps(situation: Situation) -> list[StepView]:
     known = situation.own.steps if situation.own else {}
     if situation.own and (situation.own.status in ENDED or not situation.ended):
-        return [StepView(name, str(known[name].status), known[name].attempt) for name in SUMMARY.steps]
+        return [_step(name, str(known[name].status), known[name].attempt, situation) for name in SUMMARY.steps]
     attempts = {name: step.attempt for name, step in known.items()}
     return [
         StepView(name, status, attempts.get(name) or int(status != "pending")) for name, status in _presumed(situation)
     ]
+
+
+def _step(name: str, status: str, attempt: int, situation: Situation) -> StepView:
+    """A step as its snapshot says, which may lag: what lies before the present step has been completed."""
+    passed = situation.step is not None and SUMMARY.steps.index(name) < SUMMARY.steps.index(situation.step)
+    if passed and status not in ("completed", "skipped"):
+        return StepView(name, "completed", max(attempt, 1))
+    return StepView(name, status, attempt)
 
 
 def _presumed(situation: Situation) -> list[tuple[str, str]]:

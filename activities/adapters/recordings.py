@@ -13,16 +13,13 @@ from typing import Any
 from gridfs.errors import NoFile
 from pymongo.errors import PyMongoError
 
+from activities.ports import RecordingMissing
 from kernel import boundary
 from kernel.driver import Database, open_bucket
 from kernel.writes import wrapped
 
 BUCKET = "recordings"
 CHUNK_BYTES = 255 * 1024
-
-
-class RecordingMissing(Exception):
-    """No recording is stored under this id."""
 
 
 def new_media_id(session_id: str, round: int) -> str:

@@ -7,7 +7,8 @@ import pytest
 
 from activities.adapters.decoding import decode_seconds
 from activities.adapters.media import NothingRecorded, OggOpusPackager
-from activities.adapters.recordings import GridRecordings, RecordingMissing, new_media_id
+from activities.adapters.recordings import GridRecordings, new_media_id
+from activities.ports import RecordingMissing
 from tests.clips import clip, tone
 
 

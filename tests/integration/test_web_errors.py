@@ -10,8 +10,8 @@ from tests.web_kit import STREAM, open_web_kit
 
 
 @pytest.fixture
-async def web(db, redis, prefix, clock):
-    async with open_web_kit(db, redis, prefix, clock) as kit:
+async def web(server_urls, db, redis, prefix):
+    async with open_web_kit(server_urls, db, prefix) as kit:
         yield kit
 
 
@@ -26,7 +26,13 @@ def problem(answer: httpx.Response) -> tuple[int, str]:
 async def test_without_a_valid_token_nothing_is_told(web):
     async with web.client(None) as nobody, web.client(None, authorization="Bearer wrong") as stranger:
         for client in (nobody, stranger):
-            for path in ("/api/summaries", "/api/summaries/x", "/api/summaries/x/events", "/api/events", "/api/ops/overview"):
+            for path in (
+                "/api/summaries",
+                "/api/summaries/x",
+                "/api/summaries/x/events",
+                "/api/events",
+                "/api/ops/overview",
+            ):
                 answer = await client.get(path)
                 assert problem(answer) == (401, "not_signed_in"), path
                 assert answer.headers["www-authenticate"] == "Bearer"

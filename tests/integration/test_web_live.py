@@ -14,8 +14,8 @@ TEXT = "## Leases\n\nA lease **ends by itself** — 租约会自己结束 🙂.\
 
 
 @pytest.fixture
-async def web(db, redis, prefix, clock):
-    async with open_web_kit(db, redis, prefix, clock) as kit:
+async def web(server_urls, db, redis, prefix):
+    async with open_web_kit(server_urls, db, prefix) as kit:
         yield kit
 
 
@@ -219,15 +219,31 @@ async def test_every_open_connection_ends_when_the_server_stops(web):
     assert tab.done is None
 
 
+class Watched:
+    """The client streams, noting when a reader's iteration is closed."""
+
+    def __init__(self, streams: ClientStreams) -> None:
+        self._streams = streams
+        self.closed = asyncio.Event()
+
+    async def follow(self, *arguments):
+        try:
+            async for item in self._streams.follow(*arguments):
+                yield item
+        finally:
+            self.closed.set()
+
+
 async def test_nothing_goes_on_for_a_reader_who_has_left(web):
     record = await writing(web)
+    watched = Watched(web.parts.streams)
+    object.__setattr__(web.parts, "streams", watched)
     tab = browser(web, record)
-    following = lambda: [task for task in asyncio.all_tasks() if "EventStream" in repr(task.get_coro())]  # noqa: E731
     async with tab.connected():
-        await tab.until("state")
-        assert following()
-    while following():
-        await asyncio.sleep(0.02)
+        await (await web.parts.streams._streams.open(web.key(record))).write("One.")
+        await tab.until("text")
+        assert not watched.closed.is_set()
+    await watched.closed.wait()
 
 
 async def test_all_of_a_persons_summaries_come_on_one_connection(web):

@@ -2,13 +2,14 @@
 
 import pytest
 
+from app.wiring import PERMITS
 from tests.kernel_kit import open_kit
 from tests.web_kit import open_web_kit
 
 
 @pytest.fixture
-async def web(db, redis, prefix, clock):
-    async with open_web_kit(db, redis, prefix, clock) as kit:
+async def web(server_urls, db, redis, prefix):
+    async with open_web_kit(server_urls, db, prefix) as kit:
         yield kit
 
 
@@ -19,7 +20,6 @@ async def workflow_id(db, redis, prefix, clock) -> str:
     shape = kit.definitions[0].plan.type
     started = await kit.start(shape)
     await kit.run(shape)
-    await kit.fleet.observer.flush()
     await kit.projections.beat("w1", slots=8, busy=1, dropped=0, depth=2)
     return started.instance.workflow_id
 
@@ -29,7 +29,7 @@ async def test_the_overview_names_lanes_permits_workers_and_counts(web, workflow
         found = (await operator.get("/api/ops/overview")).json()
     assert [lane["lane"] for lane in found["lanes"]] == [0, 1, 2, 3]
     permits = {permit["resource"]: permit for permit in found["permits"]}
-    assert permits["speech_recognition"]["max_concurrency"] == 2
+    assert permits["speech_recognition"]["max_concurrency"] == PERMITS["speech_recognition"].max_concurrency
     assert permits["content_generation"]["in_use"] == 0
     assert [(worker["name"], worker["slots"], worker["busy"]) for worker in found["workers"]] == [("w1", 8, 1)]
     assert found["observer"] == {"depth": 2, "dropped": 0}
@@ -95,3 +95,17 @@ async def test_the_operators_pages_show_the_same(web, workflow_id):
         refused = await li.get("/operators")
     assert refused.status_code == 403
     assert refused.headers["content-type"].startswith("text/html")
+
+
+async def test_limits_are_changed_and_acts_done_by_forms(web, workflow_id):
+    here = {"accept": "text/html", "sec-fetch-site": "same-origin"}
+    async with web.client("operator", **here) as operator:
+        form = {"max_concurrency": "7", "max_starts_per_second": "1.5"}
+        changed = await operator.post("/operators/permits/speech_recognition", data=form)
+        assert (changed.status_code, changed.headers["location"]) == (303, "/operators")
+        assert (await web.parts.permit_limits.of("speech_recognition")).max_concurrency == 7
+        wrong = await operator.post("/operators/permits/speech_recognition", data=form | {"max_concurrency": "many"})
+        assert wrong.status_code == 422
+        assert "max_concurrency" in wrong.text
+        done = await operator.post(f"/operators/workflows/{workflow_id}/repair", data={"reason": "a look"})
+        assert (done.status_code, done.headers["location"]) == (303, f"/operators/workflows/{workflow_id}")

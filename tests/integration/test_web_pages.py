@@ -5,15 +5,15 @@ import re
 import httpx
 import pytest
 
-from tests.web_kit import PASSWORDS, STREAM, open_web_kit
+from tests.web_kit import PEOPLE, STREAM, open_web_kit
 
 HTML = {"accept": "text/html"}
 HERE = {"sec-fetch-site": "same-origin"}
 
 
 @pytest.fixture
-async def web(db, redis, prefix, clock):
-    async with open_web_kit(db, redis, prefix, clock) as kit:
+async def web(server_urls, db, redis, prefix):
+    async with open_web_kit(server_urls, db, prefix) as kit:
         yield kit
 
 
@@ -21,7 +21,7 @@ async def web(db, redis, prefix, clock):
 async def browser(web):
     """A browser without scripts, signed in as Li."""
     async with httpx.AsyncClient(base_url=web.url, headers=HTML | HERE) as client:
-        answer = await client.post("/sign-in", data={"name": "li", "password": PASSWORDS["li"], "next": "/"})
+        answer = await client.post("/sign-in", data={"name": "li", "password": PEOPLE["li"][0], "next": "/"})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         yield client
 
@@ -41,13 +41,13 @@ async def test_a_stranger_is_led_to_the_sign_in_page_and_back(web):
 @pytest.mark.parametrize("elsewhere", ["//example.org", "https://example.org", "/\\example.org", "/a\r\nb", ""])
 async def test_signing_in_leads_nowhere_else(web, elsewhere):
     async with httpx.AsyncClient(base_url=web.url, headers=HTML | HERE) as client:
-        form = {"name": "li", "password": PASSWORDS["li"], "next": elsewhere}
+        form = {"name": "li", "password": PEOPLE["li"][0], "next": elsewhere}
         assert (await client.post("/sign-in", data=form)).headers["location"] == "/"
 
 
 async def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(web):
     async with httpx.AsyncClient(base_url=web.url, headers=HTML | HERE) as client:
-        form = {"name": "li", "password": PASSWORDS["li"]}
+        form = {"name": "li", "password": PEOPLE["li"][0]}
         cookie = (await client.post("/sign-in", data=form)).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
@@ -70,7 +70,7 @@ async def test_a_stream_is_subscribed_to_by_form_and_its_summary_read_without_a_
     answer = await browser.post("/", data={"url": STREAM, "style": "brief", "language": "auto"})
     assert answer.status_code == 303
     page = await browser.get(answer.headers["location"])
-    assert "Waiting for the stream" in page.text
+    assert "Following the stream" in page.text
     async with web.client() as li:
         (record,) = (await li.get("/api/summaries")).json()
     await web.record_session(record)

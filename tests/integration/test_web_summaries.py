@@ -8,12 +8,14 @@ import pytest
 from tests.web_kit import STREAM, open_web_kit
 
 TEXT = "## Leases\n\n* A lease **ends by itself**.\n"
+FIELDS = """id url title state step steps progress reason round workflow_id session_id text html chapters usage
+created_at finished_at error"""
 AUDIO = bytes(range(256)) * 1200
 
 
 @pytest.fixture
-async def web(db, redis, prefix, clock):
-    async with open_web_kit(db, redis, prefix, clock) as kit:
+async def web(server_urls, db, redis, prefix):
+    async with open_web_kit(server_urls, db, prefix) as kit:
         yield kit
 
 
@@ -33,10 +35,7 @@ async def test_a_new_summary_is_created_with_every_field_of_the_contract(web):
         record = answer.json()
         assert answer.status_code == 201
         assert answer.headers["location"] == f"/api/summaries/{record['id']}"
-        for name in (
-            "id url title state step steps progress reason round workflow_id session_id text html chapters usage "
-            "created_at finished_at error"
-        ).split():
+        for name in FIELDS.split():
             assert name in record
         assert record["state"] == "waiting_for_stream"
         assert [set(step) for step in record["steps"]] == [{"name", "status", "attempt"}] * 4

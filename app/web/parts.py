@@ -1,0 +1,77 @@
+"""What the web needs from the rest, in one record that `app.wiring` fills. Nothing here opens a connection."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from litestar.connection import ASGIConnection, Request
+from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from app.accounts import Accounts, User
+from app.settings import Settings
+from app.subscriptions import Subscriptions
+from kernel.lanes import Lanes
+from kernel.limits import PermitLimits
+from kernel.permits import Permits
+from kernel.projections import Projections
+from kernel.stream import ClientStreams
+
+Act = Literal["supersede", "retry", "release", "repair"]
+Probe = Callable[[], Awaitable[None]]
+"""Asks one part whether it works; raises when it does not."""
+
+
+class Recordings(Protocol):
+    """Packaged recordings, readable from any byte."""
+
+    async def size(self, media_id: str) -> int:
+        """Size in bytes."""
+        ...
+
+    def open_range(self, media_id: str, start: int, end: int) -> AsyncIterator[bytes]:
+        """The bytes from `start` up to, not including, `end`, in pieces."""
+        ...
+
+
+class OperatorAct(Protocol):
+    """One act of an operator through the business service. True when something changed; it keeps the audit entry."""
+
+    async def __call__(self, workflow_id: str, reason: str, operator: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebParts:
+    """Everything the web app uses. `acts` holds the operator's acts that exist; the others have no route."""
+
+    settings: Settings
+    secret: str
+    """Signs cookies; never empty."""
+    accounts: Accounts
+    subscriptions: Subscriptions
+    streams: ClientStreams
+    recordings: Recordings
+    projections: Projections
+    lanes: Lanes
+    permits: Permits
+    permit_limits: PermitLimits
+    probes: Mapping[str, Probe]
+    """`mongo`, `redis`, `asr`, `writer`."""
+    acts: Mapping[Act, OperatorAct] = field(default_factory=dict)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is asked to stop; every open event stream ends then."""
+
+
+Parts = NamedDependency[SkipValidation[WebParts]]
+"""A route's parameter named `parts`."""
+
+
+def parts_of(connection: ASGIConnection[Any, Any, Any, State]) -> WebParts:
+    """The parts of the application that answers this connection."""
+    return connection.app.state["parts"]
+
+
+SignedIn = Request[User, None, State]
+"""A request behind the guard `signed_in`: `request.user` is the person."""

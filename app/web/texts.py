@@ -1,0 +1,37 @@
+"""All words of the pages, one catalogue per language in `frontend/texts`.
+
+A key that a catalogue lacks is an error, in tests and on the page, never an empty place.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+FOLDER = Path(__file__).parents[2] / "frontend" / "texts"
+ONLY_SCRIPTS = "js."
+FOR_SCRIPTS = (ONLY_SCRIPTS, "state.", "step_status.")
+"""Keys with these prefixes are given to the page's scripts, which know them without the first one."""
+
+
+class Texts:
+    """One catalogue."""
+
+    def __init__(self, language: str, entries: Mapping[str, str]) -> None:
+        self.language = language
+        self._entries = entries
+        shown = {key.removeprefix(ONLY_SCRIPTS): text for key, text in entries.items() if key.startswith(FOR_SCRIPTS)}
+        self.for_scripts = msgspec.json.encode(shown).decode().replace("<", "\\u003c")
+        """JSON that may stand inside a `script` element."""
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The text of `key`, its `{names}` filled in."""
+        return self._entries[key].format(**values)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+
+def load_texts(language: str) -> Texts:
+    """The catalogue of a language."""
+    return Texts(language, msgspec.json.decode((FOLDER / f"{language}.json").read_bytes(), type=dict[str, str]))

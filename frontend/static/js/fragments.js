@@ -1,0 +1,30 @@
+// Parts of the page as the server renders them now: elements marked data-fragment are exchanged in place.
+
+import { writeTimes } from "./times.js";
+
+const pristine = new WeakMap();
+
+for (const element of document.querySelectorAll("[data-fragment]")) pristine.set(element, element.innerHTML);
+
+// Exchange what has changed; parts that the reader is using (focus inside, something unfolded) wait for the next time.
+export async function refresh(names = null) {
+  const response = await fetch(location.href, { headers: { accept: "text/html" } });
+  if (!response.ok || response.redirected) return false;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const fresh of page.querySelectorAll("[data-fragment]")) {
+    if (names === null || names.includes(fresh.dataset.fragment)) exchange(fresh);
+  }
+  return true;
+}
+
+function exchange(fresh) {
+  const element = document.querySelector(`[data-fragment="${CSS.escape(fresh.dataset.fragment)}"]`);
+  if (!element || pristine.get(element) === fresh.innerHTML || inUse(element)) return;
+  pristine.set(element, fresh.innerHTML);
+  element.replaceChildren(...fresh.childNodes);
+  writeTimes(element);
+}
+
+function inUse(element) {
+  return element.contains(document.activeElement) || element.querySelector("details[open]") !== null;
+}

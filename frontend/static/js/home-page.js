@@ -1,0 +1,58 @@
+// The home page: a clear word about a wrong address before it is sent, and the list as it changes.
+
+import { EventFeed } from "./event-feed.js";
+import { refresh } from "./fragments.js";
+import { t } from "./texts.js";
+
+const form = document.getElementById("subscribe");
+const address = document.getElementById("url");
+const problem = document.getElementById("url-problem");
+
+form.addEventListener("submit", (event) => {
+  const wrong = problemOf(address.value.trim());
+  tell(wrong);
+  if (!wrong) return;
+  event.preventDefault();
+  address.focus();
+});
+address.addEventListener("input", () => tell(""));
+
+function problemOf(text) {
+  if (text === "") return t("address.empty");
+  const parsed = URL.canParse(text) ? new URL(text) : null;
+  return parsed && /^https?:$/.test(parsed.protocol) ? "" : t("address.wrong");
+}
+
+function tell(words) {
+  problem.textContent = words;
+  problem.hidden = words === "";
+  if (words) address.setAttribute("aria-invalid", "true");
+  else address.removeAttribute("aria-invalid");
+}
+
+let due = false;
+
+// Several changes at once are one look at the list.
+function refreshSoon() {
+  if (due) return;
+  due = true;
+  setTimeout(() => {
+    due = false;
+    refresh(["summaries"]).catch(() => false);
+  }, 300);
+}
+
+function show(summary) {
+  const card = document.querySelector(`[data-summary="${CSS.escape(summary.id)}"]`);
+  if (!card) return refreshSoon();
+  card.dataset.state = summary.state;
+  card.querySelector("[data-state-text]").textContent = t(`state.${summary.state}`);
+  card.querySelector(".summary-link").textContent = summary.title || summary.url;
+  const underWay = ["transcribing", "writing"].includes(summary.state);
+  card.querySelector("[data-progress-text]").textContent = underWay ? `, ${summary.progress} %` : "";
+  const reason = card.querySelector("[data-reason-text]");
+  reason.textContent = summary.reason?.text ?? "";
+  reason.hidden = !summary.reason;
+}
+
+new EventFeed("/api/events", { summary: show, removed: refreshSoon });

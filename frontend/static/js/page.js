@@ -1,0 +1,5 @@
+// On every page.
+
+import { keepTimes } from "./times.js";
+
+keepTimes();
