@@ -18,13 +18,14 @@ Hook = Callable[[str], Awaitable[None]]
 passing: ContextVar[str] = ContextVar("passing", default="")
 """The marked method that runs now, as `Store.complete_step`; kept only while a hook is armed."""
 
-_points: list[str] = []
+_points: dict[str, str] = {}  # moment: the module that it is in
 _hook: Hook | None = None
 
 
-def points() -> list[str]:
-    """All registered moments, in the order of their definition."""
-    return list(_points)
+def points(*packages: str) -> list[str]:
+    """The registered moments of these packages and modules, or all, in the order of their definition."""
+    wanted = tuple(f"{package}." for package in packages) or ("",)
+    return [point for point, module in _points.items() if f"{module}.".startswith(wanted)]
 
 
 def arm(hook: Hook | None) -> None:
@@ -37,7 +38,7 @@ def boundary(method: "Callable[P, CoroutineType[Any, Any, R]]") -> "Callable[P, 
     """Mark a method that makes exactly one thing durable."""
     name = ".".join(method.__qualname__.split(".")[-2:])
     before, after = f"{name}:before", f"{name}:after"
-    _points.extend((before, after))
+    _points.update({before: method.__module__, after: method.__module__})
 
     @wraps(method)
     async def marked(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -249,19 +249,19 @@ class Store:
     async def _settle(
         self, claim: Claim, statuses: tuple[Status, ...], pipeline: list[Document], commit: str
     ) -> Document:
+        """The revision is a condition, too: a write that the network delivers late must miss after its repetition."""
         key = {"_id": claim.instance.workflow_id}
-        condition = {**key, "status": {"$in": [*statuses]}, "claim_token": claim.token}
+        held = {"claim_token": claim.token, "revision": claim.instance.revision}
+        condition = {**key, "status": {"$in": [*statuses]}, **held}
         uncertain = False
         while True:
             try:
                 async with wrapped():
-                    if uncertain:
-                        found = await self._collection.find_one(key)
-                        if found is not None and found["commit"] == commit:
-                            return found
                     found = await self._collection.find_one_and_update(
                         condition, pipeline, return_document=ReturnDocument.AFTER
                     )
+                    if found is None and uncertain:
+                        found = await self._collection.find_one({**key, "commit": commit})
             except StoreUnavailable:
                 uncertain = True
                 await asyncio.sleep(min(0.2, max(claim.seconds_left, 0)))

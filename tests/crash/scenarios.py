@@ -6,7 +6,7 @@ Each act may be repeated from its beginning by whoever comes after the dead proc
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from kernel import Limits, Signal, Status, workflow_id_of
+from kernel import Limits, Signal, Status, faults, workflow_id_of
 from tests.kernel_kit import Kit
 
 Scenario = Callable[[Kit], Awaitable[None]]
@@ -138,6 +138,9 @@ ELSEWHERE = (
     "Instances.release_parked",
 )
 """Writes that no scenario passes yet."""
+
+KERNEL_POINTS = [point for point in faults.points("kernel", "tests.shapes") if not point.startswith(ELSEWHERE)]
+"""Every moment of the kernel's durable writes, and of the shapes' business writes, that a scenario passes."""
 
 WITHOUT_CLAIM = ("Instances.create", "Instances.raise_priority", "Instances.supersede")
 """Writes that may change an instance that somebody holds: each a compare-and-set of its own."""

@@ -10,13 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from kernel import faults
 from kernel.testing import LEASE_S, Crash, crash_at
 from tests.crash.conftest import check, emptied
-from tests.crash.scenarios import ELSEWHERE, SCENARIOS
+from tests.crash.scenarios import ELSEWHERE, KERNEL_POINTS, SCENARIOS
 from tests.kernel_kit import Kit
 
-POINTS = [point for point in faults.points() if not point.startswith(ELSEWHERE)]
 FULL = bool(os.environ.get("FULL"))
 SEED = int(os.environ.get("SEED", "20261201"))
 SAMPLE = 60
@@ -33,7 +31,7 @@ async def die(kit: Kit, scenario: str, point: str, skip: int) -> bool:
     return death.happened
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", KERNEL_POINTS)
 async def test_the_next_process_carries_on(point: str, kit: Kit, baselines, record_property) -> None:
     reached = [name for name, baseline in baselines.items() if baseline.passed[point]]
     assert reached, f"no scenario passes {point}: add one"
@@ -41,7 +39,8 @@ async def test_the_next_process_carries_on(point: str, kit: Kit, baselines, reco
     for name in reached:
         for skip in sorted({0, baselines[name].passed[point] - 1}):
             await emptied(kit)
-            assert await die(kit, name, point, skip)
+            died = await die(kit, name, point, skip)
+            assert died or skip, "how often a wave is claimed depends on its timing; once is certain"
             await SCENARIOS[name](kit)
             await check(kit, baselines[name].outcome, f"{name}, dead at {point} (passing {skip + 1})")
             runs += 1

@@ -2,13 +2,12 @@
 
 import pytest
 
-from kernel import faults
 from tests.crash.conftest import check, emptied
 from tests.crash.haunting import returns_after_the_end, returns_beside_another
-from tests.crash.scenarios import ELSEWHERE, WITHOUT_CLAIM
+from tests.crash.scenarios import KERNEL_POINTS, WITHOUT_CLAIM
 from tests.kernel_kit import Kit
 
-MOMENTS = [point for point in faults.points() if point.endswith(":before") and not point.startswith(ELSEWHERE)]
+MOMENTS = [point for point in KERNEL_POINTS if point.endswith(":before")]
 BESIDE = [point for point in MOMENTS if not point.startswith(WITHOUT_CLAIM)]
 
 
