@@ -5,11 +5,13 @@ claim is taken and run by hand.
 """
 
 import asyncio
-from collections.abc import Generator, Iterable
+from collections.abc import Coroutine, Generator, Iterable
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
+from typing import Any, TypeVar
 
 from kernel import faults
 from kernel.claims import Claim
@@ -24,6 +26,8 @@ from kernel.writes import new_token
 
 LEASE_S = 15.0
 MOST_CLAIMS = 200
+
+T = TypeVar("T")
 
 
 class Crash(BaseException):
@@ -63,30 +67,42 @@ def crash_at(point: str, *, skip: int = 0) -> Generator[Death]:
         faults.arm(None)
 
 
-class Pause:
-    """A worker that stands still at a moment, holding what it holds, until it is released: a zombie."""
+_held: ContextVar[bool] = ContextVar("held", default=False)
 
-    def __init__(self) -> None:
+
+class Pause:
+    """A worker that stands still, holding what it holds, until it is released: a zombie.
+
+    It stops at a moment and, from then on, all its tasks stop before whatever they write next, as SIGSTOP would do.
+    """
+
+    def __init__(self, point: str, skip: int) -> None:
+        self._point, self._left = point, skip
         self.reached = asyncio.Event()
         self.released = asyncio.Event()
+
+    def worker(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin `work` as the worker that is to be held, with all tasks that it begins."""
+        context = copy_context()
+        context.run(_held.set, True)
+        return asyncio.create_task(work, context=context)
+
+    async def __call__(self, passed: str) -> None:
+        if not _held.get():
+            return
+        if passed == self._point and not self.reached.is_set():
+            self._left -= 1
+            if self._left < 0:
+                self.reached.set()
+        if self.reached.is_set():
+            await self.released.wait()
 
 
 @contextmanager
 def pause_at(point: str, *, skip: int = 0) -> Generator[Pause]:
-    """Hold the first task that passes `point` (after `skip` times); everyone else passes freely."""
-    pause = Pause()
-    left = skip
-
-    async def hook(passed: str) -> None:
-        nonlocal left
-        if passed != point or pause.reached.is_set():
-            return
-        left -= 1
-        if left < 0:
-            pause.reached.set()
-            await pause.released.wait()
-
-    faults.arm(hook)
+    """Hold `Pause.worker` where it passes `point` (after `skip` times); everyone else passes freely."""
+    pause = Pause(point, skip)
+    faults.arm(pause)
     try:
         yield pause
     finally:

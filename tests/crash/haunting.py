@@ -19,7 +19,7 @@ from tests.kernel_kit import Kit
 async def returns_after_the_end(kit: Kit, scenario: str, point: str, skip: int) -> None:
     """Another worker finishes everything before the late one goes on."""
     with pause_at(point, skip=skip) as pause:
-        late = asyncio.create_task(SCENARIOS[scenario](kit))
+        late = pause.worker(SCENARIOS[scenario](kit))
         try:
             await pause.reached.wait()
             kit.parts.clock.advance(timedelta(seconds=LEASE_S + 1))
@@ -46,8 +46,9 @@ class OneWrite:
         elif passed == self._point:
             self._left -= 1
             if self._left < 0:
-                self._held = asyncio.current_task()
-                self._held.add_done_callback(lambda _: self.moved_on.set())
+                self._held = task = asyncio.current_task()
+                assert task is not None
+                task.add_done_callback(lambda _: self.moved_on.set())
                 self.reached.set()
                 await self.released.wait()
 

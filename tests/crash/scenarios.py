@@ -3,13 +3,14 @@
 Each act may be repeated from its beginning by whoever comes after the dead process; that is what is tested.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from typing import Any
 
 from kernel import Limits, Signal, Status, faults, workflow_id_of
 from tests.kernel_kit import Kit
 
-Scenario = Callable[[Kit], Awaitable[None]]
+Scenario = Callable[[Kit], Coroutine[Any, Any, None]]
 
 
 async def _run(kit: Kit, shape: str) -> None:
