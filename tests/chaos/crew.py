@@ -1,0 +1,124 @@
+"""Workers and producers as processes: each part is played by one after the other, whoever kills them."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.tether import tethered
+from tests.chaos.plan import Plan
+
+RESTART_PAUSE_S = 0.1
+STOP_TIMEOUT_S = 10.0
+GRACE_S = 10.0
+"""Whoever is asked to end while all is well does so in this time: its present steps are short."""
+STOPPED = "stopped"
+ENDS = {
+    -signal.SIGKILL: "killed",
+    137: "died at a boundary",
+    9: "poisoned",
+    0: STOPPED,
+    -signal.SIGTERM: STOPPED,  # asked before it could listen
+}
+"""What an exit status means. Any other one is a fault of ours."""
+
+
+@dataclass
+class Part:
+    """A place in the crew and the process that fills it now."""
+
+    role: str
+    index: int
+    number: int = 0
+    name: str = ""
+    process: asyncio.subprocess.Process | None = None
+
+
+class Crew:
+    """Keeps every part filled. `ends` counts how processes ended, `died_at` says when (seconds since 1970)."""
+
+    def __init__(self, plan: Plan, environment: dict[str, str], folder: Path) -> None:
+        self._plan, self._environment, self._folder = plan, environment, folder
+        self._parts: dict[tuple[str, int], Part] = {}
+        self._keepers: list[asyncio.Task[None]] = []
+        self._calm = self._closing = False
+        self._asked, self._asked_at = set[str](), 0.0
+        self.ends: Counter[str] = Counter()
+        self.died_at: dict[str, float] = {}
+        self.surprises: list[str] = []
+
+    def fill(self, role: str, parts: int) -> None:
+        """Begin to keep so many processes of a role alive."""
+        for index in range(1, parts + 1):
+            part = self._parts[(role, index)] = Part(role, index)
+            self._keepers.append(asyncio.create_task(self._keep(part)))
+
+    def send(self, role: str, index: int, how: signal.Signals) -> None:
+        """Send a signal to whoever fills the part now."""
+        process = self._parts[(role, index)].process
+        if process is not None and process.returncode is None:
+            process.send_signal(how)
+
+    def calm(self) -> None:
+        """From now on nobody dies by himself: everyone is asked to end, and replaced by a calm one."""
+        self._calm = True
+        self._asked_at = time.time()
+        self._asked = {part.name for part in self._parts.values()}
+        for part in self._parts.values():
+            self.send(part.role, part.index, signal.SIGCONT)
+            self.send(part.role, part.index, signal.SIGTERM)
+
+    async def close(self) -> None:
+        """End all processes, asked first and killed later."""
+        self._closing = True
+        for how, patience_s in ((signal.SIGTERM, STOP_TIMEOUT_S), (signal.SIGKILL, STOP_TIMEOUT_S)):
+            for part in self._parts.values():
+                self.send(part.role, part.index, how)
+            if self._keepers:
+                await asyncio.wait(self._keepers, timeout=patience_s)
+
+    async def _keep(self, part: Part) -> None:
+        while not self._closing:
+            part.number += 1
+            life = self._plan.life(part.role, part.index, part.number, calm=self._calm)
+            part.name = life.name
+            environment = {
+                "CHAOS_NAME": life.name,
+                "CHAOS_SEED": str(self._plan.seed),
+                "CHAOS_CALM": "1" if self._calm else "",
+                "CHAOS_CLOCK_SHIFT_S": str(life.clock_shift_s),
+                "CHAOS_CRASH_AT": life.crash_at,
+                "CHAOS_CRASH_PASSING": str(life.passing),
+            }
+            part.process = await self._spawn(part, environment)
+            self._ended(part.name, await part.process.wait())
+            await asyncio.sleep(RESTART_PAUSE_S)
+
+    async def _spawn(self, part: Part, environment: dict[str, str]) -> asyncio.subprocess.Process:
+        command = [sys.executable, "-m", f"tests.chaos.{part.role}"]
+        with self.log_of(part.name).open("ab") as output:
+            return await asyncio.create_subprocess_exec(
+                *tethered(command),
+                env=os.environ | self._environment | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _ended(self, name: str, code: int) -> None:
+        self.died_at[name] = time.time()
+        self.ends[f"{name.rstrip('.0123456789')} {ENDS.get(code, 'ended by itself')}"] += 1
+        if name in self._asked and time.time() - self._asked_at > GRACE_S:
+            self.surprises.append(f"{name} took more than {GRACE_S:g} s to end when asked: see {self.log_of(name)}")
+        if code not in ENDS:
+            self.surprises.append(f"{name} ended by itself with status {code}: see {self.log_of(name)}")
+
+    def log_of(self, name: str) -> Path:
+        """Where a process's output goes."""
+        return self._folder / f"{name}.log"
