@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.tether import tethered
+from tests.chaos.death import TELL
 from tests.chaos.plan import Plan
 
 RESTART_PAUSE_S = 0.1
@@ -76,7 +77,7 @@ class Crew:
     async def close(self) -> None:
         """End all processes, asked first and killed later."""
         self._closing = True
-        for how, patience_s in ((signal.SIGTERM, STOP_TIMEOUT_S), (signal.SIGKILL, STOP_TIMEOUT_S)):
+        for how, patience_s in ((signal.SIGTERM, STOP_TIMEOUT_S), (TELL, 1.0), (signal.SIGKILL, STOP_TIMEOUT_S)):
             for part in self._parts.values():
                 self.send(part.role, part.index, how)
             if self._keepers:

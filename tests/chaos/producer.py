@@ -6,7 +6,6 @@ Whatever it leaves half done, the next one finds in the objects and does again.
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -124,8 +123,7 @@ class Producer:
 
 async def run(name: str) -> None:
     """Act until SIGTERM."""
-    stopping = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    stopping = death.stopping_event()
     random = Random(f"{os.environ['CHAOS_SEED']}/{name}/requests")
     async with opened(name) as world:
         producer = Producer(world, random, Path(os.environ["CHAOS_ACCEPTED"]))

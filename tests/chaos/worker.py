@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 
 from kernel.worker import Pace, Worker
 from tests.chaos import death, wall_clock
@@ -30,8 +29,7 @@ def made(world: World) -> Worker:
 
 async def run(name: str) -> None:
     """Work until SIGTERM."""
-    stopping = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+    stopping = death.stopping_event()
     async with opened(name) as world:
         logging.info("%s believes that it is %s", name, world.parts.clock.hint(0))
         worker = made(world)
