@@ -20,6 +20,7 @@ from kernel.intents import DispatchIntent, Intents
 from kernel.model import Status
 from kernel.mutex import Mutex
 from kernel.publisher import Publisher, Started
+from kernel.tasks import end
 from kernel.writes import new_token
 
 log = logging.getLogger(__name__)
@@ -151,9 +152,7 @@ class Dispatcher:
         try:
             yield
         finally:
-            heart.cancel()
-            with suppress(asyncio.CancelledError, KernelError):
-                await heart
+            await end(heart)
 
     # ---- shared ----
 

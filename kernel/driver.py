@@ -10,6 +10,10 @@ from bson.codec_options import CodecOptions
 from pymongo import WriteConcern
 from pymongo.read_concern import ReadConcern
 
+NO_QUEUE: dict[str, Any] = {"maxPoolSize": 500, "maxConnecting": 500}
+"""PyMongo Async queues for a connection with `asyncio.wait_for`, which before Python 3.12 can lose the pool's lock for
+ever when the caller is cancelled. With so many places nobody queues."""
+
 Database = Any
 Collection = Any
 Bucket = Any
@@ -27,7 +31,7 @@ def open_mongo(url: str, *, driver: str = "motor", timeout_s: float = 4.0) -> An
     if driver == "pymongo":
         from pymongo import AsyncMongoClient
 
-        return cast(Any, AsyncMongoClient(url, **options))
+        return cast(Any, AsyncMongoClient(url, **options, **NO_QUEUE))
     from motor.motor_asyncio import AsyncIOMotorClient
 
     return cast(Any, AsyncIOMotorClient(url, **options))

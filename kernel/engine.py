@@ -25,6 +25,7 @@ from kernel.outputs import checked_checkpoint, checked_output
 from kernel.parts import Parts
 from kernel.ready import all_done, failed_step, open_steps, ready_steps, waiting_steps
 from kernel.stream import StreamKey
+from kernel.tasks import end
 from kernel.writes import is_transient
 
 log = logging.getLogger(__name__)
@@ -118,9 +119,7 @@ class Execution:
         try:
             await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(*tasks)
 
     async def _run_step(self, step: Step, alone: bool) -> None:
         """One entry into business code and its commit. `alone`: a directive may end the claim in the same update."""

@@ -12,6 +12,7 @@ from typing import cast
 from kernel.claims import Claim
 from kernel.errors import ClaimLost, KernelError
 from kernel.store import Store
+from kernel.tasks import end
 
 log = logging.getLogger(__name__)
 RETRY_S = 0.2
@@ -43,9 +44,8 @@ async def kept_alive(claim: Claim, store: Store, renew_holds: Callable[[], Await
             raise ClaimLost from None
         raise
     finally:
-        heart.cancel()
-        with suppress(asyncio.CancelledError):
-            await heart
+        with suppress(asyncio.CancelledError):  # of ours, by a heart that lost the claim just now
+            await end(heart)
 
 
 async def _renew(claim: Claim, store: Store) -> None:

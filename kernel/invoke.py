@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, TypeVar
 
 from kernel.errors import ActivityError
+from kernel.tasks import end
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 STUCK_AFTER_S = 60.0
+CLEAN_UP_S = 10.0  # what a cancelled call may take in peace before it is asked again
 
 
 class StepTimeout(ActivityError):
@@ -43,15 +45,12 @@ async def invoke(call: Coroutine[Any, Any, T], timeout_s: float) -> T:
 
 
 async def _cancelled(task: "asyncio.Task[T]") -> None:
-    task.cancel()
-    await _outlast(asyncio.wait({task}, timeout=STUCK_AFTER_S))
+    await _outlast(end(task, again_s=CLEAN_UP_S, within_s=STUCK_AFTER_S))
     if not task.done():
         log.critical(
             "a call ignored its cancellation for %g s; this process ends so that its leases can", STUCK_AFTER_S
         )
         os._exit(70)
-    if not task.cancelled():
-        task.exception()  # seen: the caller has its own reason to stop
 
 
 async def _outlast(waiting: Awaitable[Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from kernel.scripts import CALL_TIMEOUT_S, FAULTS, ask
+from kernel.tasks import end
 
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """Between two attempts to subscribe: doubled from the first to the second, with jitter."""
@@ -44,8 +45,7 @@ class Wakeups:
             await subscription.settled()
             yield subscription
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            await end(listening)
 
 
 class Subscription:

@@ -23,6 +23,7 @@ from kernel.observation import FLUSH_S, Observer
 from kernel.parts import Parts
 from kernel.projections import Projections
 from kernel.ready import waiting_steps
+from kernel.tasks import end
 from kernel.writes import new_token
 
 log = logging.getLogger(__name__)
@@ -85,9 +86,7 @@ class Worker:
             while self._running:
                 await asyncio.wait(set(self._running))
         finally:
-            for duty in duties:
-                duty.cancel()
-            await asyncio.gather(*duties, return_exceptions=True)
+            await end(*duties)
             await self._farewell()
 
     def stop(self) -> None:
