@@ -164,7 +164,10 @@ class Speech(Protocol):
     name: str
 
     async def submit(self, key: str, audio: bytes, *, language: str | None) -> str:
-        """Submit audio under an idempotency key; the same key gives the same task id. Raises SpeechFault/SpeechRefused."""
+        """Submit audio under an idempotency key; the same key gives the same task id.
+
+        Raises SpeechFault or SpeechRefused.
+        """
         ...
 
     async def poll(self, task_id: str) -> SpeechStatus:
@@ -191,7 +194,10 @@ class Writer(Protocol):
 
 
 class WriterFault(Exception):
-    """The model could not be reached, was interrupted or answered with a transient error. `retry_after_s` is its word."""
+    """The model could not be reached, was interrupted or answered with a transient error.
+
+    `retry_after_s` is its word.
+    """
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)

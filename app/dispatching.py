@@ -44,5 +44,3 @@ def summary_dispatcher(
         priority=USER_PRIORITY,
         recovery_priority=RECOVERY_PRIORITY,
     )
-
-

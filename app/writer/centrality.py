@@ -22,7 +22,7 @@ def centrality(weights: Sequence[Mapping[str, float]], expected: Sequence[float]
 
     def spread(rank: NDArray[np.float64]) -> NDArray[np.float64]:
         through = np.bincount(columns, values * rank[rows], minlength=width)
-        return np.bincount(rows, values * through[columns], minlength=count)
+        return np.bincount(rows, values * through[columns], minlength=count).astype(np.float64)
 
     degrees = np.maximum(spread(np.ones(count)), 1e-9)
     start = np.array(expected) / sum(expected)

@@ -14,7 +14,10 @@ _DECISION = re.compile(
     r"|(?<!取)(?:决定(?!因素|性|于|权|着)|商定|敲定|拍板|一致同意|表决通过|我们同意|达成一致|达成共识|通过了)",
     re.IGNORECASE,
 )
-_DUTY = r"(?:'ll|\s+(?:will|shall|must|needs?\s+to|has\s+to|have\s+to|(?:am|is|are)\s+going\s+to|agreed\s+to|promised\s+to))"
+_DUTY = (
+    r"(?:'ll|\s+(?:will|shall|must|needs?\s+to|has\s+to|have\s+to|(?:am|is|are)\s+going\s+to|"
+    r"agreed\s+to|promised\s+to))"
+)
 _PERSONAL = re.compile(
     rf"\b(?:we|i|the\s+(?:team|committee|board|group|council|department|office)){_DUTY}\b(?!\s+(?:not|never|see|say|talk"
     r"|speak|discuss|show|tell|ask|look|hear|begin|start|be)\b)"

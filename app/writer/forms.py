@@ -95,9 +95,7 @@ def _across(
     return sorted(picked)
 
 
-def _sections(
-    ranking: Ranking, parts: Sequence[Subject], names: Sequence[str], most: int, repeated: str = ""
-) -> str:
+def _sections(ranking: Ranking, parts: Sequence[Subject], names: Sequence[str], most: int, repeated: str = "") -> str:
     lead = main_point(ranking, parts)
     used = list(lead)
     blocks = [_paragraph(ranking, lead)]

@@ -18,7 +18,29 @@ SHORTEST_CLAUSE, LONGEST_CLAUSE = 4, 18
 """Characters of a Chinese one."""
 _PAUSE = re.compile(rf"[，。！？、；：,.!?;:…“”\"()（）—]+|(?<=[{WIDE}])\s+(?=[{WIDE}])")
 _CONDITION = re.compile(r"^(?:如果|当|因为|虽然|即使|只要|除非)")
-_LEADING = frozenset(["a", "an", "the", "this", "that", "these", "those", "our", "my", "your", "his", "her", "its", "their", "two", "three", "four", "five", "six"])
+_LEADING = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "these",
+        "those",
+        "our",
+        "my",
+        "your",
+        "his",
+        "her",
+        "its",
+        "their",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+    ]
+)
 _LINKS = frozenset(("of", "by", "for", "in"))
 
 

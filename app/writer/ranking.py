@@ -34,7 +34,8 @@ class Ranking:
         named = set(terms(title))
         expected = [_expectation(place / len(firsts), named & set(self.terms[at])) for place, at in enumerate(firsts)]
         central = dict(zip(firsts, centrality([self._weights(at) for at in firsts], expected), strict=True))
-        self.scores = [central[group] * _worth(one, len(set(own))) for group, one, own in zip(self.groups, said, self.terms, strict=True)]
+        worth = (_worth(one, len(set(own))) for one, own in zip(said, self.terms, strict=True))
+        self.scores = [central[group] * own for group, own in zip(self.groups, worth, strict=True)]
 
     def rarity(self, term: str) -> float:
         """Inverse document frequency over what is said, repetitions counted once."""

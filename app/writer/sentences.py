@@ -88,7 +88,8 @@ def _ends(text: str) -> Iterator[int]:
     """Where a sentence ends."""
     for match in _END.finditer(text):
         following = text[match.end() : match.end() + 2].strip()[:1]
-        if match[0].startswith(("。", "！", "？")) or (not following.islower() and not _abbreviated(text[max(match.start() - 12, 0) : match.start() + 1])):
+        before = text[max(match.start() - 12, 0) : match.start() + 1]
+        if match[0].startswith(("。", "！", "？")) or not (following.islower() or _abbreviated(before)):
             yield match.end()
 
 
