@@ -24,14 +24,15 @@ def brief(ranking: Ranking, phrases: Phrases) -> str:
     """A paragraph with the main point, then the other points."""
     parts = subjects(ranking)
     lead = main_point(ranking, parts)
-    points = _across(ranking, parts, min(max(round(len(ranking.said) / 4), 3), 7), lead)
+    stretches = parts if len(parts) >= LEAD else _quarters(ranking)
+    points = _across(ranking, stretches, min(max(round(len(ranking.said) / 4), 3), 7), lead)
     return _blocks(_paragraph(ranking, lead), _items(ranking, points))
 
 
 def detailed(ranking: Ranking, phrases: Phrases) -> str:
     """A paragraph, then a section for each subject; what is only said again has none."""
     parts = [part for part in subjects(ranking) if not part.repeats]
-    return _sections(ranking, parts, [f"## {name}" for name in headings(ranking, parts)], 6)
+    return _sections(ranking, parts, [f"## {name}" for name in headings(ranking, parts)], share=0.5, most=6)
 
 
 def chapters(ranking: Ranking, phrases: Phrases) -> str:
@@ -41,7 +42,7 @@ def chapters(ranking: Ranking, phrases: Phrases) -> str:
         f"## {_stamp(ranking.said[part.sentences.start].start_s)}{phrases.repetition if part.repeats else name}"
         for name, part in zip(headings(ranking, parts), parts, strict=True)
     ]
-    return _sections(ranking, parts, names, 3, phrases.repeated)
+    return _sections(ranking, parts, names, share=0.34, most=3, repeated=phrases.repeated)
 
 
 def minutes(ranking: Ranking, phrases: Phrases) -> str:
@@ -95,17 +96,41 @@ def _across(
     return sorted(picked)
 
 
-def _sections(ranking: Ranking, parts: Sequence[Subject], names: Sequence[str], most: int, repeated: str = "") -> str:
+def _quarters(ranking: Ranking) -> list[Subject]:
+    """A short talk by its length alone, so that its end is heard too."""
+    each = max(-(-len(ranking.said) // 4), 1)
+    return [Subject(range(at, min(at + each, len(ranking.said)))) for at in range(0, len(ranking.said), each)]
+
+
+def _sections(
+    ranking: Ranking,
+    parts: Sequence[Subject],
+    names: Sequence[str],
+    *,
+    share: float,
+    most: int,
+    repeated: str = "",
+) -> str:
+    """The main point, then under each name up to `most` sentences, and no more than a `share`, of the part."""
     lead = main_point(ranking, parts)
     used = list(lead)
     blocks = [_paragraph(ranking, lead)]
     for name, part in zip(names, parts, strict=True):
-        count = min(most, max(1, round(len(part.sentences) / 3)))
-        told = [] if part.repeats else ranking.best(count, part.sentences, used)
+        count = min(most, max(1, round(len(part.sentences) * share)))
+        told = [] if part.repeats else _spread(ranking, part.sentences, count, used)
         used += told
         if told or part.repeats:
             blocks += [name, _paragraph(ranking, told) or repeated]
     return _blocks(*blocks)
+
+
+def _spread(ranking: Ranking, among: range, count: int, used: Sequence[int]) -> list[int]:
+    """The best sentences of a part; where there are more than a few, of both its halves."""
+    if count < 4:
+        return ranking.best(count, among, used)
+    middle = (among.start + among.stop) // 2
+    early = ranking.best(count - count // 2, range(among.start, middle), used)
+    return early + ranking.best(count - len(early), range(middle, among.stop), [*used, *early])
 
 
 def _topics(ranking: Ranking, parts: Sequence[Subject], used: list[int]) -> str:

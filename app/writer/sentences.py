@@ -18,7 +18,8 @@ _CLOSING = "\"'”’』」）)\\]"
 _END = re.compile(rf"[。！？]+[{_CLOSING}]*|[.!?…]+[{_CLOSING}]*(?=\s|$)|[!?]+(?=[{WIDE}])")
 _CLOSED = re.compile(rf"[.!?…。！？][{_CLOSING}]*$")
 _LAST_WORD = re.compile(r"([^\W\d_](?:[\w.]*\w)?)\.$")
-_ASIDE = re.compile(r"^(?:\[[^\]]*\]|\([^)]*\)|（[^）]*）|【[^】]*】|[^\w]*)[.。]?$")
+_NOTE = re.compile(r"^(?:\[[^\]]*\]|\([^)]*\)|（[^）]*）|【[^】]*】)[.。]?$")
+_WORD = re.compile(r"\w")
 _WIDE = re.compile(f"[{WIDE}]")
 _MARK = re.compile(r"[,.!?;:，。！？、；：]")
 _WIDE_END = re.compile(rf"[{WIDE}，、；：。！？]$")
@@ -33,8 +34,9 @@ class Sentence(msgspec.Struct, frozen=True):
 
 
 def sentences(lines: Sequence[Line]) -> list[Sentence]:
-    """All sentences in order."""
-    return [sentence for run in _runs(lines) for sentence in _of_run(run)]
+    """All sentences in order; notes such as [music] are none."""
+    spoken = [line for line in lines if not _NOTE.match(line.text)]
+    return [sentence for run in _runs(spoken) for sentence in _of_run(run)]
 
 
 def is_wide(text: str) -> bool:
@@ -62,7 +64,7 @@ def _of_run(run: list[Line]) -> Iterator[Sentence]:
     for end in [*ends, len(text)]:
         for first, last in _bounded(text, begin, end, borders):
             said = text[first:last].strip()
-            if not _ASIDE.match(said):
+            if _WORD.search(said) and not _NOTE.match(said):
                 spoken_at = last - len(text[first:last].lstrip())
                 torn = bool(ends) and (last > ends[-1] or (first == 0 and said[:1].islower()))
                 yield Sentence(_dressed(said), run[bisect_right(borders, spoken_at) - 1].start_s, not torn)
