@@ -13,6 +13,7 @@ from kernel.model import FAR_FUTURE, Instance
 from kernel.wakeups import Wakeups
 
 log = logging.getLogger(__name__)
+EARLY_PAUSE_S = 0.1
 
 
 class Hints:
@@ -22,11 +23,19 @@ class Hints:
         self._lanes = lanes
         self._wakeups = wakeups
 
-    async def due(self, instance: Instance, at: datetime | None = None) -> None:
+    async def due(self, instance: Instance, at: datetime | None = None, *, pause_s: float = 0.0) -> None:
         """Enqueue for `at`, by default the instance's own time. An instance that no clock wakes is not enqueued."""
         when = at or instance.claimable_time
         if when < FAR_FUTURE and not instance.ended:
-            await self._try(self._lanes.enqueue(instance.workflow_id, instance.business_priority, when))
+            priority = instance.business_priority
+            await self._try(self._lanes.enqueue(instance.workflow_id, priority, when, pause_s=pause_s))
+
+    async def put_back(self, instance: Instance) -> None:
+        """Enqueue again what could not be claimed yet.
+
+        Where Redis's clock runs ahead of MongoDB's it is popped early until MongoDB agrees: not without pause.
+        """
+        await self.due(instance, pause_s=EARLY_PAUSE_S)
 
     async def ready(self, instance: Instance) -> None:
         """Enqueue and wake a worker."""

@@ -50,15 +50,16 @@ class Lanes:
         self._remove = Script(redis, "lanes_remove")
         self._figures = Script(redis, "lanes_figures")
 
-    async def enqueue(self, workflow_id: str, priority: int, due: datetime) -> bool:
-        """Queue a workflow to be popped at `due`; True when that changed anything.
+    async def enqueue(self, workflow_id: str, priority: int, due: datetime, *, pause_s: float = 0.0) -> bool:
+        """Queue a workflow to be popped at `due`, or `pause_s` from now if that is later; True when it changed anything.
 
         It stands in one lane: a more urgent one moves it there, a less urgent one is ignored, and wherever it
         stood, the earlier time stays.
         """
         if not 0 <= priority < len(WEIGHTS):
             raise ValueError(f"priority {priority} has no lane: use 0 (most urgent) to {len(WEIGHTS) - 1}")
-        return bool(await self._enqueue(self._lanes, workflow_id, priority, _milliseconds(due)))
+        times = _milliseconds(due), self._clock.offset_ms, round(pause_s * 1000)
+        return bool(await self._enqueue(self._lanes, workflow_id, priority, *times))
 
     async def pop(self) -> Popped:
         """Take the next due workflow out of the lanes, or learn how long to sleep at most."""

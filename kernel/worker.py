@@ -221,8 +221,8 @@ class Worker:
         definition = self._definitions.get(found.type)
         if definition is None or definition.plan.fingerprint != found.definition_fingerprint:
             await self._put_off(found, definition)
-            return False
-        await self._parts.hints.due(found)
+        else:
+            await self._parts.hints.put_back(found)
         return False
 
     async def _put_off(self, found: Instance, definition: Definition | None) -> None:

@@ -160,6 +160,14 @@ async def test_a_popped_workflow_may_come_back_later_and_in_any_lane(lanes: Lane
     assert [figures.delayed for figures in await lanes.figures()] == [0, 0, 0, 1]
 
 
+async def test_a_pause_counts_from_redis_own_now(lanes: Lanes, clock: Clock) -> None:
+    await lanes.enqueue("a", 0, EARLIER, pause_s=60)
+    assert (popped := await lanes.pop()).workflow_id is None
+    assert popped.next_in_s is not None and 0 < popped.next_in_s <= 60
+    clock.advance(timedelta(seconds=60))
+    assert (await lanes.pop()).workflow_id == "a"
+
+
 async def test_no_two_workers_are_given_the_same_candidate(lanes: Lanes) -> None:
     await fill(lanes, 30, 30, 30, 30)
 

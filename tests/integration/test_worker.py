@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from kernel import Clock, Status
 from kernel.broker import open_redis
+from kernel.hints import Hints
+from kernel.lanes import Lanes
 from kernel.worker import Pace, Worker
 from tests.kernel_kit import Kit, open_kit
 from tests.shapes import ready_signal
@@ -113,6 +116,26 @@ async def test_what_redis_lost_and_who_missed_a_signal_is_found_by_the_scan(kit:
     assert found == {due.instance.workflow_id, waiter.instance.workflow_id}
     woken = await kit.parts.instances.get(waiter.instance.workflow_id)
     assert woken.steps["one"].resume.signal_id == "stored, and then its producer died"
+
+
+async def test_after_flushall_the_lanes_are_rebuilt_with_their_priorities(kit: Kit, redis, prefix: str) -> None:
+    wanted = {0: 4, 1: 3, 2: 2, 3: 1}
+    for priority, count in wanted.items():
+        for number in range(count):
+            await kit.start("linear", f"{priority}-{number}", priority=priority)
+    await redis.delete(*[key async for key in redis.scan_iter(f"*{prefix}*")])
+    await worker_of(kit, "A").scan()
+    assert {one.lane: one.ready for one in await kit.parts.lanes.figures()} == wanted
+
+
+async def test_a_redis_clock_that_runs_ahead_makes_no_worker_spin(kit: Kit, redis, prefix: str) -> None:
+    ahead = Lanes(redis, prefix, Clock(24 * 3600 * 1000))
+    kit.parts = replace(kit.parts, lanes=ahead, hints=Hints(ahead, kit.parts.wakeups))
+    started = await kit.start("linear")
+    dead = [("linear", started.instance.definition_fingerprint)]
+    held = await kit.parts.instances.claim(started.instance.workflow_id, dead, "t1", "D", 60.0)
+    await kit.parts.hints.due(held)
+    assert await worker_of(kit, "A").fill() > 0, "popped a day early, it is not looked at again at once"
 
 
 async def test_a_workflow_that_no_worker_here_can_read_is_left_alone(kit: Kit) -> None:
