@@ -51,7 +51,7 @@ class Lanes:
         self._figures = Script(redis, "lanes_figures")
 
     async def enqueue(self, workflow_id: str, priority: int, due: datetime, *, pause_s: float = 0.0) -> bool:
-        """Queue a workflow to be popped at `due`, or `pause_s` from now if that is later; True when it changed anything.
+        """Queue a workflow to be popped at `due`, but not within `pause_s` from now; True when that changed anything.
 
         It stands in one lane: a more urgent one moves it there, a less urgent one is ignored, and wherever it
         stood, the earlier time stays.
