@@ -204,5 +204,9 @@ class WriterFault(Exception):
         self.retry_after_s = retry_after_s
 
 
+class UselessAnswer(WriterFault):
+    """The model answered, and its answer is no summary: worth a few more tries, but each is paid for."""
+
+
 class WriterRefused(Exception):
     """The model will never answer this request: a wrong key, an unknown model, a refused prompt."""

@@ -67,9 +67,9 @@ class Fatal(ActivityError):
 
 
 class RetryAfter(ActivityError):
-    """The step failed; the author names when it may be tried again."""
+    """The step failed; the author names when it may be tried again. None: when the step's own backoff says."""
 
-    def __init__(self, seconds: float, message: str = "") -> None:
+    def __init__(self, seconds: float | None, message: str = "") -> None:
         super().__init__(message)
         self.seconds = seconds
 

@@ -31,7 +31,7 @@ def verdict(step: Step, failures: int, error: Exception, spread: float) -> Verdi
 
 
 def _delay_s(step: Step, failures: int, error: Exception, spread: float) -> float:
-    if isinstance(error, RetryAfter):
+    if isinstance(error, RetryAfter) and error.seconds is not None:
         return min(max(error.seconds, 0.0), LONGEST_RETRY_AFTER_S)
     return step.backoff.delay_s(failures, spread)
 

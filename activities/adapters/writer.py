@@ -16,7 +16,7 @@ from activities.adapters.prompts import framed, instructions
 from activities.adapters.retry_after import retry_after_s
 from activities.adapters.thoughts import ThoughtFilter
 from activities.payloads import Usage, WriteRequest
-from activities.ports import WriterFault, WriterRefused
+from activities.ports import UselessAnswer, WriterFault, WriterRefused
 
 IDLE_TIMEOUT_S = 90.0  # between two pieces of the answer
 MAX_DETAIL = 300
@@ -128,7 +128,7 @@ class _Reply:
         text = text if self._length else text.lstrip()
         self._length += len(text)
         if self._length > MAX_TEXT:
-            raise WriterFault(f"The model wrote more than {MAX_TEXT} characters; that is no summary.")
+            raise UselessAnswer(f"The model wrote more than {MAX_TEXT} characters; that is no summary.")
         return text
 
     def check(self) -> None:
@@ -138,15 +138,15 @@ class _Reply:
         if self._finish is None:
             raise WriterFault("The model's answer broke off before it was finished.")
         if self._finish == "length":
-            raise WriterFault("The model's answer was cut off at its length limit.")
+            raise UselessAnswer("The model's answer was cut off at its length limit.")
         if self._finish == "content_filter":
             raise WriterRefused("The model's provider withheld the summary (content filter).")
         if self._thoughts.inside:
-            raise WriterFault("The model's answer ended in the middle of its thoughts.")
+            raise UselessAnswer("The model's answer ended in the middle of its thoughts.")
         if not self._length and self._refusal:
             raise WriterRefused(f"The model refused to write: {self._refusal}")
         if not self._length:
-            raise WriterFault("The model's answer is empty.")
+            raise UselessAnswer("The model's answer is empty.")
 
 
 async def _chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[_Chunk]:
@@ -159,7 +159,7 @@ async def _chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[_Chunk]:
                     return
                 yield msgspec.json.decode(data, type=_Chunk)
     except (msgspec.DecodeError, msgspec.ValidationError, LineTooLong) as error:
-        raise WriterFault(f"The model's server sent something that is no chat answer ({error}).") from error
+        raise UselessAnswer(f"The model's server sent something that is no chat answer ({error}).") from error
 
 
 def _plain(content: str | list[dict[str, Any]] | None) -> str:

@@ -8,14 +8,15 @@ from hashlib import sha256
 import msgspec
 
 from activities.payloads import Composed, Session, Summary, Transcript, Usage, WriteRequest
-from activities.ports import Writer, WriterFault, WriterRefused
+from activities.ports import UselessAnswer, Writer, WriterFault, WriterRefused
 from activities.summary.chapters import chapters_of
 from activities.summary.record import SummaryPorts, current, current_paid
 from activities.summary.transcribe import Awaited
 from kernel import Fatal, RetryAfter, StepContext, TextSink
 
-RETRY_S = 5.0
 LONGEST_RETRY_S = 600.0
+MOST_ANSWERS = 4
+"""Tries after which a model that answers, but with no summary, is not asked again."""
 NO_SPEECH = {
     "en": "No speech was found in this recording, so there is nothing to summarise.",
     "zh": "这段录音里没有识别到语音，因此没有可以总结的内容。",
@@ -45,14 +46,14 @@ async def compose(ports: SummaryPorts, ctx: StepContext) -> Written:
     if transcript is None or session is None:
         raise Fatal("The transcript was removed; subscribe again.")
     await ports.summaries.mark(summary.summary_id, summary.round, "writing")
-    composed = await _composed(ports.writer, await ctx.open_stream(), summary, session, transcript)
+    composed = await _composed(ports.writer, await ctx.open_stream(), summary, session, transcript, ctx.attempt)
     await ports.summaries.store_composed(summary.summary_id, summary.round, composed)
     stored = await current(ports.summaries, ctx)  # a worker that was thought dead may have been first
     return written(stored.composed_round, stored.text)
 
 
 async def _composed(
-    writer: Writer, sink: TextSink, summary: Summary, session: Session, transcript: Transcript
+    writer: Writer, sink: TextSink, summary: Summary, session: Session, transcript: Transcript, attempt: int
 ) -> Composed:
     language = (transcript.language or "auto") if summary.language == "auto" else summary.language
     if not any(segment.text.strip() for segment in transcript.segments):
@@ -61,11 +62,11 @@ async def _composed(
         await sink.flush()
         return Composed(text, [], Usage(), "")
     request = WriteRequest(session.title, summary.style, language, transcript.segments, session.gaps)
-    text, usage = await _streamed(writer, request, sink)
+    text, usage = await _streamed(writer, request, sink, attempt)
     return Composed(text, chapters_of(text, transcript.segments), usage, writer.model)
 
 
-async def _streamed(writer: Writer, request: WriteRequest, sink: TextSink) -> tuple[str, Usage]:
+async def _streamed(writer: Writer, request: WriteRequest, sink: TextSink, attempt: int) -> tuple[str, Usage]:
     """The whole text as it went into the sink, and what it cost. Writers' faults become the kernel's."""
     parts: list[str] = []
     usage = Usage()
@@ -76,13 +77,14 @@ async def _streamed(writer: Writer, request: WriteRequest, sink: TextSink) -> tu
             else:
                 parts.append(item)
                 await sink.write(item)
+        if not "".join(parts).strip():
+            raise UselessAnswer(f"The writer {writer.model} gave an empty answer.")
     except WriterRefused as refusal:
         raise Fatal(str(refusal)) from refusal
     except WriterFault as fault:
-        wanted_s = RETRY_S if fault.retry_after_s is None else fault.retry_after_s
-        raise RetryAfter(min(max(wanted_s, 0.5), LONGEST_RETRY_S), str(fault)) from fault
+        if isinstance(fault, UselessAnswer) and attempt >= MOST_ANSWERS:
+            raise Fatal(f"{fault} It was asked {attempt} times.") from fault
+        wished_s = fault.retry_after_s
+        raise RetryAfter(None if wished_s is None else min(max(wished_s, 0.5), LONGEST_RETRY_S), str(fault)) from fault
     await sink.flush()
-    text = "".join(parts)
-    if not text.strip():
-        raise RetryAfter(RETRY_S, f"The writer {writer.model} gave an empty answer.")
-    return text, usage
+    return "".join(parts), usage

@@ -18,7 +18,13 @@ def definition(ports: SummaryPorts) -> Definition:
         (
             Step("preprocess", partial(preprocess, ports), timeout_s=30, max_retry=8),
             Step("transcribe", partial(transcribe, ports), timeout_s=30, max_retry=8),
-            Step("compose", partial(compose, ports), timeout_s=900, max_retry=6, resource=CONTENT_GENERATION),
+            Step(
+                "compose",
+                partial(compose, ports),
+                timeout_s=900,
+                max_retry=16,  # with the usual backoff: a model that is away for ten minutes fails nothing
+                resource=CONTENT_GENERATION,
+            ),
             Step("finalize", partial(finalize, ports), timeout_s=30, max_retry=3),
         ),
         success_finalizer=partial(complete, ports),

@@ -1,13 +1,22 @@
 """The story of the product, from the subscription to the finished text, with what goes wrong in between."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from activities.payloads import SpeechSegment
 from activities.plans import CONTENT_GENERATION, transcript_key, watch_key
-from activities.ports import QuotaExhausted, SourceGone, SourceRefused, WriterFault, WriterRefused
+from activities.ports import (
+    QuotaExhausted,
+    SourceGone,
+    SourceRefused,
+    UselessAnswer,
+    WriterFault,
+    WriterRefused,
+)
+from activities.summary.compose import MOST_ANSWERS
 from app.subscriptions import BadAddress, KeyReused, NotFailed, NotFound
 from kernel import Clock, Limits, Status, StepStatus, StoreUnavailable
 from kernel.testing import fail_at
@@ -138,6 +147,23 @@ async def test_a_writer_that_breaks_off_is_retried_and_the_text_is_there_once(st
         "compose": 3,
         "finalize": 1,
     }
+
+
+async def test_a_model_that_is_away_for_ten_minutes_fails_nothing(story: Story) -> None:
+    story.world.writer_errors = [WriterFault("The connection to the model failed.") for _ in range(14)]
+    view = await story.subscribe()
+    began = story.parts.clock.hint(0)
+    await story.settle()
+    assert (await story.view("li", view.id)).state == "completed"
+    assert story.parts.clock.hint(0) - began > timedelta(minutes=8)
+
+
+async def test_a_model_that_answers_with_no_summary_is_asked_a_few_times_only(story: Story) -> None:
+    story.world.writer_errors = [UselessAnswer("The model's answer is empty.") for _ in range(MOST_ANSWERS)]
+    view = await story.subscribe()
+    await story.settle()
+    failed = await story.view("li", view.id)
+    assert (failed.state, failed.error) == ("failed", "The model's answer is empty. It was asked 4 times.")
 
 
 async def test_a_retry_begins_a_new_round_and_repeats_only_what_failed(story: Story) -> None:

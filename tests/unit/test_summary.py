@@ -191,7 +191,7 @@ async def test_where_nobody_spoke_the_writer_is_not_called(language: Any, heard:
         (WriterFault("busy", 30.0), RetryAfter, 30.0),
         (WriterFault("busy", 0.0), RetryAfter, 0.5),
         (WriterFault("busy", 86400.0), RetryAfter, 600.0),
-        (WriterFault("cut off"), RetryAfter, 5.0),
+        (WriterFault("cut off"), RetryAfter, None),
         (WriterRefused("a wrong key"), Fatal, None),
     ],
 )
