@@ -6,7 +6,6 @@ instance is kept as it stood after each write, so that what a worker did can be 
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -202,9 +201,3 @@ def _place(document: Document, path: str) -> tuple[Document, str]:
 
 def _copied(value: Any) -> Any:
     return {name: _copied(inner) for name, inner in value.items()} if isinstance(value, dict) else value
-
-
-def instances_of(history: History) -> Iterator[Document]:
-    """Every instance as it stands."""
-    for tale in history._tales.values():
-        yield tale.document

@@ -100,18 +100,20 @@ class Plan:
 
 
 def drawn(seed: int, seconds: float, parts: dict[str, int], points: list[str]) -> Plan:
-    """The plan for `seconds` of faults on so many processes of each role."""
+    """The plan for `seconds` of faults on so many processes of each role: each kind once, then all by their weights."""
     random = Random(f"{seed}/faults")
     faults: list[Fault] = []
     free_at: dict[tuple[str, int], float] = {}
+    once = random.sample(KINDS, len(KINDS))
     now_s = QUIET_AT_FIRST_S
     while now_s < seconds:
-        kind = random.choices(KINDS, [kind.weight for kind in KINDS])[0]
+        kind = once[-1] if once else random.choices(KINDS, [kind.weight for kind in KINDS])[0]
         index = random.randint(1, parts[kind.role])
         for_s = random.uniform(kind.shortest_s, kind.longest_s)
         if free_at.get((kind.role, index), 0.0) <= now_s and now_s + for_s < seconds:
             faults.append(Fault(now_s, kind.name, kind.role, index, for_s))
             free_at[(kind.role, index)] = now_s + for_s + kind.rest_s
+            once = once[:-1]
         now_s += random.expovariate(1 / MEAN_GAP_S)
     return Plan(seed, tuple(faults), _by_role(points))
 

@@ -74,7 +74,7 @@ async def opened(name: str) -> AsyncGenerator[World]:
     """The world of the process `name`, on the servers that the environment names."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     hasten_dispatch()
-    driver = "motor" if int(name[-1]) % 2 else "pymongo"
+    driver = "motor" if int(name[-1]) % 2 else "pymongo"  # both, in turns
     client = open_mongo(os.environ["BATON_MONGO_URL"], driver=driver, timeout_s=MONGO_TIMEOUT_S)
     redis = open_redis(os.environ["BATON_REDIS_URL"], timeout_s=REDIS_TIMEOUT_S)
     try:
