@@ -38,8 +38,11 @@ check: $(DEV_READY) ## lint, format, types, import contracts
 	@$(VENV)/bin/pyright
 	@$(VENV)/bin/lint-imports
 
-crash: $(DEV_READY) model ## die before and after every durable write, and recover
+crash: $(DEV_READY) model ## die before and after every durable write, and recover; FULL=1 tries every pair of deaths
 	@$(PY) -m pytest tests/crash
+
+chaos: $(DEV_READY) ## random kills, pauses and outages of real processes; SEED=7 repeats a run, CHAOS_MINUTES=60 soaks
+	@$(PY) -m tests.chaos
 
 e2e: $(DEV_READY) model ## the product in a real browser (needs Chromium)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \
@@ -66,7 +69,7 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo doctor dev test check crash e2e format lock clean help model
+.PHONY: demo doctor dev test check crash chaos e2e format lock clean help model
 
 # ---- set-up ----
 
