@@ -15,9 +15,9 @@ from tests.chaos.death import TELL
 from tests.chaos.plan import Plan
 
 RESTART_PAUSE_S = 0.1
-STOP_TIMEOUT_S = 10.0
 GRACE_S = 10.0
-"""Whoever is asked to end while all is well does so in this time: its present steps are short."""
+"""Whoever is asked to end does so in this time, even while a server is away: its present steps are short."""
+TELLING_S = 1.0
 STOPPED = "stopped"
 ENDS = {
     -signal.SIGKILL: "killed",
@@ -47,10 +47,11 @@ class Crew:
         self._plan, self._environment, self._folder = plan, environment, folder
         self._parts: dict[tuple[str, int], Part] = {}
         self._keepers: list[asyncio.Task[None]] = []
+        self._stops: list[asyncio.Task[None]] = []
         self._calm = self._closing = False
-        self._asked, self._asked_at = set[str](), 0.0
         self.ends: Counter[str] = Counter()
         self.died_at: dict[str, float] = {}
+        self.wrong_clocks = 0
         self.surprises: list[str] = []
 
     def fill(self, role: str, parts: int) -> None:
@@ -65,29 +66,40 @@ class Crew:
         if process is not None and process.returncode is None:
             process.send_signal(how)
 
+    async def stop(self, role: str, index: int) -> None:
+        """Ask whoever fills the part to end. Who does not in time is reported, says where it stands, and is killed."""
+        part = self._parts[(role, index)]
+        name, process = part.name, part.process
+        if process is None:
+            return
+        self.send(role, index, signal.SIGTERM)
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await process.wait()
+        except TimeoutError:
+            self.surprises.append(f"{name} did not end in {GRACE_S:g} s when asked: see {self.log_of(name)}")
+            self.send(role, index, TELL)
+            await asyncio.sleep(TELLING_S)
+            self.send(role, index, signal.SIGKILL)
+
     def calm(self) -> None:
         """From now on nobody dies by himself: everyone is asked to end, and replaced by a calm one."""
         self._calm = True
-        self._asked_at = time.time()
-        self._asked = {part.name for part in self._parts.values()}
         for part in self._parts.values():
             self.send(part.role, part.index, signal.SIGCONT)
-            self.send(part.role, part.index, signal.SIGTERM)
+            self._stops.append(asyncio.create_task(self.stop(part.role, part.index)))
 
     async def close(self) -> None:
-        """End all processes, asked first and killed later."""
+        """End all processes."""
         self._closing = True
-        for how, patience_s in ((signal.SIGTERM, STOP_TIMEOUT_S), (TELL, 1.0), (signal.SIGKILL, STOP_TIMEOUT_S)):
-            for part in self._parts.values():
-                self.send(part.role, part.index, how)
-            if self._keepers:
-                await asyncio.wait(self._keepers, timeout=patience_s)
+        await asyncio.gather(*self._stops, *(self.stop(*place) for place in self._parts), *self._keepers)
 
     async def _keep(self, part: Part) -> None:
         while not self._closing:
             part.number += 1
             life = self._plan.life(part.role, part.index, part.number, calm=self._calm)
             part.name = life.name
+            self.wrong_clocks += life.clock_shift_s != 0
             environment = {
                 "CHAOS_NAME": life.name,
                 "CHAOS_SEED": str(self._plan.seed),
@@ -97,6 +109,8 @@ class Crew:
                 "CHAOS_CRASH_PASSING": str(life.passing),
             }
             part.process = await self._spawn(part, environment)
+            if self._closing:
+                self.send(part.role, part.index, signal.SIGKILL)
             self._ended(part.name, await part.process.wait())
             await asyncio.sleep(RESTART_PAUSE_S)
 
@@ -115,8 +129,6 @@ class Crew:
     def _ended(self, name: str, code: int) -> None:
         self.died_at[name] = time.time()
         self.ends[f"{name.rstrip('.0123456789')} {ENDS.get(code, 'ended by itself')}"] += 1
-        if name in self._asked and time.time() - self._asked_at > GRACE_S:
-            self.surprises.append(f"{name} took more than {GRACE_S:g} s to end when asked: see {self.log_of(name)}")
         if code not in ENDS:
             self.surprises.append(f"{name} ended by itself with status {code}: see {self.log_of(name)}")
 

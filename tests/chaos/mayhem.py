@@ -16,7 +16,7 @@ from tests.chaos.plan import Fault, Plan
 from tests.chaos.servers import PrivateServer
 from tests.chaos.windows import Span
 
-SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGTERM, "pause": signal.SIGSTOP}
+SIGNALS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
 
 
 class Mayhem:
@@ -44,6 +44,8 @@ class Mayhem:
             await self._flush()
         elif act == "delay":
             await self._line.hold(fault.for_s)
+        elif act == "stop":
+            await self._crew.stop(fault.role, fault.index)
         elif server is None:
             await self._hit_process(fault, SIGNALS[act])
         elif act == "kill":

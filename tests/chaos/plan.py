@@ -38,7 +38,7 @@ class Kind:
 
 KINDS = (
     Kind("kill worker", "worker", 30),
-    Kind("stop worker", "worker", 4),
+    Kind("stop worker", "worker", 4, rest_s=10.0),
     Kind("pause worker", "worker", 16, 1.2 * LEASE_S, 3.5 * LEASE_S),
     Kind("kill producer", "producer", 10),
     Kind("pause producer", "producer", 3, 1.0, 8.0),
