@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel import Clock, Instance, Limits, Parts, Started, open_parts, workflow_id_of
+from kernel.instances import Instances
 from kernel.mutex import Mutex
 from kernel.projections import Projections
 from kernel.testing import Fleet
@@ -44,16 +45,21 @@ class Kit:
 
     async def eventually(self, workflow_id: str, holds: Callable[[Instance], object]) -> Instance:
         """The instance, once something holds of it that a running worker brings about."""
-        while True:
-            found = await self.parts.instances.get(workflow_id)
-            if found is not None and holds(found):
-                return found
-            await asyncio.sleep(0.02)
+        return await eventually(self.parts.instances, workflow_id, holds)
 
     async def run_claims(self, shape: str, claims: int, object_id: str = "a") -> None:
         """So many claims at the present time."""
         for _ in range(claims):
             await self.fleet.claim_and_run(workflow_id_of(f"{shape}:{object_id}"))
+
+
+async def eventually(instances: Instances, workflow_id: str, holds: Callable[[Instance], object]) -> Instance:
+    """The instance, once something holds of it that a running worker brings about."""
+    while True:
+        found = await instances.get(workflow_id)
+        if found is not None and holds(found):
+            return found
+        await asyncio.sleep(0.02)
 
 
 async def open_kit(db: Any, redis: Any, prefix: str, clock: Clock) -> Kit:
