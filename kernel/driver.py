@@ -4,15 +4,15 @@ Only the subset that both share is used above this line. Every write waits for t
 majority read, and times come back timezone-aware.
 """
 
+import asyncio
+import sys
+from collections.abc import Awaitable
+from importlib import import_module
 from typing import Any, cast
 
 from bson.codec_options import CodecOptions
 from pymongo import WriteConcern
 from pymongo.read_concern import ReadConcern
-
-NO_QUEUE: dict[str, Any] = {"maxPoolSize": 500, "maxConnecting": 500}
-"""PyMongo Async queues for a connection with `asyncio.wait_for`, which before Python 3.12 can lose the pool's lock for
-ever when the caller is cancelled. With so many places nobody queues."""
 
 Database = Any
 Collection = Any
@@ -31,10 +31,27 @@ def open_mongo(url: str, *, driver: str = "motor", timeout_s: float = 4.0) -> An
     if driver == "pymongo":
         from pymongo import AsyncMongoClient
 
-        return cast(Any, AsyncMongoClient(url, **options, **NO_QUEUE))
+        _mend_waits()
+        return cast(Any, AsyncMongoClient(url, **options))
     from motor.motor_asyncio import AsyncIOMotorClient
 
     return cast(Any, AsyncIOMotorClient(url, **options))
+
+
+def _mend_waits() -> None:
+    """Let PyMongo Async wait for its conditions as it does from Python 3.12 on.
+
+    Before, `asyncio.wait_for` waits in a task of its own. Cancelled a second time, or during its time-out, it leaves
+    that task behind, which then takes the pool's or the topology's lock for ever: no call of this client ends any more.
+    """
+    if sys.version_info < (3, 12):
+        lock: Any = import_module("pymongo.lock")
+        lock.wait_for = _wait_for
+
+
+async def _wait_for(awaitable: Awaitable[Any], timeout: float | None) -> Any:
+    async with asyncio.timeout(timeout):
+        return await awaitable
 
 
 def open_database(client: Any, name: str) -> Database:

@@ -3,6 +3,7 @@
 It knows Plans only and imports no activity. Each call may be repeated by anyone at any time.
 """
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import msgspec
 from bson import encode
 
 from kernel.definition import Plan, check
-from kernel.errors import IdentityMismatch, TooLarge, UnknownType
+from kernel.errors import IdentityMismatch, StoreUnavailable, TooLarge, UnknownType
 from kernel.hints import Hints
 from kernel.inbox import Inbox, matching
 from kernel.instances import Instances
@@ -18,6 +19,7 @@ from kernel.model import Instance, Resume, Signal, Status
 from kernel.stream import ClientStreams, StreamKey
 from kernel.writes import Document, plain
 
+log = logging.getLogger(__name__)
 INPUT_LIMIT_BYTES = 16 * 1024
 
 
@@ -78,11 +80,19 @@ class Publisher:
     async def deliver_signal(self, signal: Signal) -> bool:
         """Store the signal, then wake whoever waits for it; False where this id was delivered before.
 
-        Raises StoreUnavailable where it could not be stored: then nothing was delivered.
+        Raises StoreUnavailable where it may not be stored: deliver it again. Once stored, waking is left to the scan
+        where it cannot be done now.
         """
         inserted = await self._inbox.insert(signal)
-        await self.match_signals(signal.workflow_id)
+        await self.try_to_match(signal.workflow_id)
         return inserted
+
+    async def try_to_match(self, workflow_id: str) -> None:
+        """`match_signals`, or leave it to the scan where MongoDB does not answer."""
+        try:
+            await self.match_signals(workflow_id)
+        except StoreUnavailable as error:
+            log.info("signals of %s are matched by the next scan: %s", workflow_id, error)
 
     async def match_signals(self, workflow_id: str) -> None:
         """Join what an instance waits for with what lies in its inbox. Either side may have come first."""

@@ -108,7 +108,7 @@ class Run:
             self._log("\n".join(str(one) for one in self.history.takeovers))
             accepted = set(self.accepted.read_text().split())
             await judge(database, self.history, accepted, self.mayhem.lost, self.verdict)
-            self.verdict.broken += self.crew.surprises
+            self.verdict.broken += self.crew.surprises + self.crew.errors()
             if not self.history.takeovers:
                 self.verdict.broken.append("no claim was ever taken over: nothing was tried")
             return await figures(database, self._plan.seed, self.crew, self.mayhem, self.history)

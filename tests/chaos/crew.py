@@ -132,6 +132,11 @@ class Crew:
         if code not in ENDS:
             self.surprises.append(f"{name} ended by itself with status {code}: see {self.log_of(name)}")
 
+    def errors(self) -> list[str]:
+        """What processes wrote that they themselves took for a fault of ours."""
+        lines = [(log.stem, line) for log in sorted(self._folder.glob("[wp]*.log")) for line in log.open()]
+        return [f"{name} wrote {line.strip()}" for name, line in lines if " ERROR " in line or " CRITICAL " in line]
+
     def log_of(self, name: str) -> Path:
         """Where a process's output goes."""
         return self._folder / f"{name}.log"

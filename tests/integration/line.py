@@ -46,9 +46,14 @@ class Line:
             end.transport.abort()
         await self._server.wait_closed()
 
+    @property
+    def address(self) -> str:
+        """Host and port of the near end."""
+        return f"127.0.0.1:{self._port}"
+
     def client(self) -> Redis:
         """A client over this line that reports a fault at once."""
-        url = f"redis://127.0.0.1:{self._port}{self._target.path}"
+        url = f"redis://{self.address}{self._target.path}"
         client = Redis.from_url(url, socket_timeout=2, retry=Retry(NoBackoff(), 0))
         self._clients.append(client)
         return client

@@ -3,7 +3,9 @@
 import pytest
 
 from kernel import IdentityMismatch, Limits, Status, StepStatus, TooLarge, workflow_id_of
+from kernel.errors import StoreUnavailable
 from kernel.permits import Limits as PermitLimits
+from kernel.testing import fail_at
 from tests.kernel_kit import Kit
 from tests.shapes import ObjectInput, ready_signal
 
@@ -106,6 +108,25 @@ async def test_an_early_signal_waits_for_its_waiter(kit: Kit) -> None:
     found = await kit.parts.instances.get(workflow_id_of("signal:a"))
     assert found.steps["one"].status is StepStatus.PENDING
     assert found.steps["one"].resume.signal_id == "s1"
+
+
+async def test_a_stored_signal_counts_as_delivered_even_if_nobody_can_be_woken_now(kit: Kit) -> None:
+    await kit.start("signal")
+    await kit.fleet.claim_and_run(workflow_id_of("signal:a"))
+    with fail_at("Instances.activate:before", StoreUnavailable("away")):
+        assert await kit.parts.publisher.deliver_signal(ready_signal("a", "s1"))
+    await kit.parts.publisher.match_signals(workflow_id_of("signal:a"))
+    found = await kit.parts.instances.get(workflow_id_of("signal:a"))
+    assert found.steps["one"].resume.signal_id == "s1"
+
+
+async def test_a_claim_that_has_ended_needs_no_mongodb_to_say_so(kit: Kit) -> None:
+    await kit.start("signal")
+    await kit.parts.publisher.deliver_signal(ready_signal("a", "s1"))
+    with fail_at("Inbox.mark_matched:before", StoreUnavailable("away")):
+        assert await kit.fleet.claim_and_run(workflow_id_of("signal:a"))
+    await kit.business.db["objects"].update_one({"_id": "a"}, {"$set": {"ready": True}})
+    assert (await kit.run("signal")).output["one"] == {"woken_by": "signal"}
 
 
 async def test_a_late_signal_wakes_once_and_an_old_generation_never(kit: Kit) -> None:
