@@ -41,6 +41,9 @@ check: $(DEV_READY) ## lint, format, types, import contracts
 crash: $(DEV_READY) model ## die before and after every durable write, and recover; FULL=1 tries every pair of deaths
 	@$(PY) -m pytest tests/crash
 
+mutate: $(DEV_READY) ## take each guard out of each conditional write, and see the crash suite's checks notice
+	@$(PY) -m tests.crash.mutate
+
 chaos: $(DEV_READY) ## random kills, pauses and outages of real processes; SEED=7 repeats a run, CHAOS_MINUTES=60 soaks
 	@$(PY) -m tests.chaos
 
@@ -69,7 +72,7 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo doctor dev test check crash chaos e2e format lock clean help model
+.PHONY: demo doctor dev test check crash mutate chaos e2e format lock clean help model
 
 # ---- set-up ----
 

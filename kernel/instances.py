@@ -25,7 +25,7 @@ from kernel.model import (
     Wait,
     workflow_id_of,
 )
-from kernel.writes import Document, changed, due_now, literal, new_token, plain, wrapped
+from kernel.writes import Document, changed, counted, due_now, literal, new_token, plain, wrapped
 
 Served = list[tuple[str, str]]  # (type, definition fingerprint)
 MAX_STRIKES = 5
@@ -129,13 +129,13 @@ class Instances:
             "claimable_time": self._clock.after(lease_s),
             "claim_token": literal(token),
             "worker": literal(worker),
-            **changed(self._clock, token),
+            **counted(self._clock),
         }
         parked = {
             "parked_at": self._clock.now,
             "claimable_time": literal(FAR_FUTURE),
             "claim_token": literal(""),
-            **changed(self._clock, token),
+            **counted(self._clock),
         }
         too_many = {"$gte": ["$strikes", MAX_STRIKES]}
         choice = {"$cond": [too_many, {"$mergeObjects": ["$$ROOT", parked]}, {"$mergeObjects": ["$$ROOT", taken]}]}

@@ -249,9 +249,9 @@ class Store:
     async def _settle(
         self, claim: Claim, statuses: tuple[Status, ...], pipeline: list[Document], commit: str
     ) -> Document:
-        """The revision is a condition, too: a write that the network delivers late must miss after its repetition."""
+        """The last commit is a condition too: a write that the network delivers late must miss after its repetition."""
         key = {"_id": claim.instance.workflow_id}
-        held = {"claim_token": claim.token, "revision": claim.instance.revision}
+        held = {"claim_token": claim.token, "commit": claim.instance.commit}
         condition = {**key, "status": {"$in": [*statuses]}, **held}
         uncertain = False
         while True:

@@ -35,12 +35,13 @@ def new_token() -> str:
 
 
 def changed(clock: Clock, commit: str) -> Document:
-    """What every accepted state change leaves on an instance."""
-    return {
-        "revision": {"$add": ["$revision", 1]},
-        "commit": literal(commit),
-        "updated_at": clock.now,
-    }
+    """What every accepted state change but a claim leaves on an instance."""
+    return {**counted(clock), "commit": literal(commit)}
+
+
+def counted(clock: Clock) -> Document:
+    """What a claim leaves, too. Not its commit id: that and the token guard a holder's writes each for itself."""
+    return {"revision": {"$add": ["$revision", 1]}, "updated_at": clock.now}
 
 
 def due_now(clock: Clock) -> Document:

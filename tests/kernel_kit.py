@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel import Clock, Instance, Limits, Parts, Started, open_parts, workflow_id_of
+from kernel.candidates import Candidates
 from kernel.instances import Instances
 from kernel.mutex import Mutex
 from kernel.projections import Projections
 from kernel.testing import Fleet
+from tests.desk import Desk
 from tests.shapes import Business, definitions
 
 
@@ -23,6 +25,7 @@ class Kit:
     business: Business
     fleet: Fleet
     definitions: list
+    desk: Desk
 
     async def start(self, shape: str, object_id: str = "a", round: int = 1, priority: int = 1) -> Started:
         values = await self.business.open(object_id, round)
@@ -73,4 +76,6 @@ async def open_kit(db: Any, redis: Any, prefix: str, clock: Clock) -> Kit:
     projections = Projections(db, clock)
     await parts.ensure_indexes()
     await projections.ensure_indexes()
-    return Kit(parts, projections, Mutex(redis, prefix), business, Fleet(parts, made, projections), made)
+    mutex = Mutex(redis, prefix)
+    desk = Desk(parts, business, Candidates(redis, prefix, "objects", parts.clock), mutex)
+    return Kit(parts, projections, mutex, business, Fleet(parts, made, projections), made, desk)

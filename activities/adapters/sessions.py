@@ -236,8 +236,11 @@ class SessionRecords:
     # ---- shared ----
 
     async def _check_open(self, session_id: str, round: int) -> None:
-        found = await self._sessions.get(session_id, {"round": 1, "state": 1})
-        if found is None or found["round"] != round or found["state"] not in OPEN:
+        async with wrapped():
+            found = await self._collection.find_one(
+                {"_id": session_id, "round": round, "state": {"$in": [*OPEN]}}, {"_id": 1}
+            )
+        if found is None:
             raise StaleRound(f"{session_id} does not serve round {round} any more, or has ended.")
 
     async def _existing(self, session_id: str) -> SessionRecord:

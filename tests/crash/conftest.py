@@ -49,9 +49,15 @@ async def outcome(kit: Kit) -> dict[str, Any]:
     return {
         "instances": [(i["biz_key"], i["status"], i["round"], i["run"], i["claim_token"]) for i in instances],
         "steps": [{n: s["status"] for n, s in i["steps"].items()} for i in instances],
-        "objects": objects,
+        "objects": [_without_times(one) for one in objects],
         "effects": await kit.business.effects(),
     }
+
+
+def _without_times(found: dict[str, Any]) -> dict[str, Any]:
+    """A business object; of its dispatch intent what no death may change."""
+    intent = found.pop("workflow_dispatch", {})
+    return {**found, "dispatch": (intent.get("status"), intent.get("fencing_token"))}
 
 
 async def emptied(kit: Kit) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from kernel.testing import LEASE_S, Crash, crash_at
 from tests.crash.conftest import check, emptied
-from tests.crash.scenarios import ELSEWHERE, KERNEL_POINTS, SCENARIOS
+from tests.crash.scenarios import KERNEL_POINTS, SCENARIOS
 from tests.kernel_kit import Kit
 
 FULL = bool(os.environ.get("FULL"))
@@ -53,7 +53,6 @@ async def test_dying_again_while_recovering_changes_nothing(kit: Kit, baselines)
         for name, baseline in baselines.items()
         for first in sorted(baseline.passed)
         for second in sorted(baseline.passed)
-        if not first.startswith(ELSEWHERE) and not second.startswith(ELSEWHERE)
     ]
     chosen = pairs if FULL else random.Random(SEED).sample(pairs, SAMPLE)
     print(f"{len(chosen)} of {len(pairs)} pairs, SEED={SEED}")

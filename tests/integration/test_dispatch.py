@@ -1,61 +1,20 @@
 """From an accepted request to a registered workflow: every window between the two records closes."""
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 
 from kernel import Status, workflow_id_of
-from kernel.candidates import Candidates
-from kernel.dispatch import AnotherRound, Dispatcher
-from kernel.intents import FIRST_DUE_S, Intents, intent
+from kernel.dispatch import AnotherRound
+from kernel.intents import FIRST_DUE_S
+from tests.desk import Desk
 from tests.kernel_kit import Kit
 from tests.shapes import ObjectInput
 
 
-class Desk:
-    """Business objects with an embedded intent, and their dispatcher."""
-
-    def __init__(self, kit: Kit, redis, prefix: str) -> None:
-        self.kit = kit
-        self.objects = kit.business.db["objects"]
-        self.intents = Intents(self.objects, kit.parts.clock)
-        self.candidates = Candidates(redis, prefix, "objects", kit.parts.clock)
-        self.rejected: list[tuple[str, int, str]] = []
-        self.dispatcher = Dispatcher(
-            self.intents,
-            kit.parts.publisher,
-            self.candidates,
-            kit.mutex,
-            biz_key=lambda object_id: f"replay:{object_id}",
-            input_type=ObjectInput,
-            rebuild=self._rebuild,
-            rejected=self._reject,
-        )
-
-    async def _rebuild(self, object_id: str, round: int) -> ObjectInput:
-        return ObjectInput(object_id, round)
-
-    async def _reject(self, object_id: str, round: int, reason: str) -> None:
-        self.rejected.append((object_id, round, reason))
-
-    async def accept(self, object_id: str, round: int = 1) -> None:
-        """The request's one write: object and pending intent together."""
-        await self.kit.business.open(object_id, round)
-        embedded = intent("replay", round, ObjectInput(object_id, round), self.kit.parts.clock)
-        await self.objects.update_one({"_id": object_id}, [{"$set": {"workflow_dispatch": embedded}}])
-
-    async def status(self, object_id: str) -> str:
-        found = await self.intents.get(object_id)
-        return found.status
-
-    def later(self, seconds: float) -> None:
-        self.kit.parts.clock.advance(timedelta(seconds=seconds))
-
-
 @pytest.fixture
-def desk(kit: Kit, redis, prefix: str) -> Desk:
-    return Desk(kit, redis, prefix)
+def desk(kit: Kit) -> Desk:
+    return kit.desk
 
 
 async def test_the_request_path_registers_and_confirms(desk: Desk) -> None:
@@ -66,19 +25,19 @@ async def test_the_request_path_registers_and_confirms(desk: Desk) -> None:
     assert await desk.dispatcher.dispatch("a", 1) is None, "a repeated request finds it done"
 
 
-async def test_a_request_that_died_before_registering_is_recovered_once_due(desk: Desk) -> None:
+async def test_a_request_that_died_before_registering_is_recovered_once_due(desk: Desk, kit: Kit) -> None:
     await desk.accept("a")
     assert await desk.dispatcher.recover() == 0, "its request may still be at it"
     desk.later(FIRST_DUE_S + 1)
-    await desk.kit.mutex.forget("dispatch")
+    await desk.mutex.forget("dispatch")
     assert await desk.dispatcher.recover() == 1
     assert await desk.status("a") == "dispatched"
-    assert (await desk.kit.run("replay")).type == "replay"
+    assert (await kit.run("replay")).type == "replay"
 
 
-async def test_a_request_that_died_before_confirming_is_confirmed_by_the_recovery(desk: Desk) -> None:
+async def test_a_request_that_died_before_confirming_is_confirmed_by_the_recovery(desk: Desk, kit: Kit) -> None:
     await desk.accept("a")
-    await desk.kit.parts.publisher.start_or_resume("replay", "replay:a", ObjectInput("a", 1), round=1, priority=1)
+    await kit.parts.publisher.start_or_resume("replay", "replay:a", ObjectInput("a", 1), round=1, priority=1)
     desk.later(FIRST_DUE_S + 1)
     assert await desk.dispatcher.recover() == 1
     assert await desk.status("a") == "dispatched"
@@ -115,20 +74,20 @@ async def test_a_late_confirmation_does_not_touch_the_next_round(desk: Desk) -> 
     assert await desk.status("a") == "pending"
 
 
-async def test_a_retry_round_replays_the_failed_instance(desk: Desk) -> None:
+async def test_a_retry_round_replays_the_failed_instance(desk: Desk, kit: Kit) -> None:
     await desk.accept("a", 1)
     await desk.dispatcher.dispatch("a", 1)
-    assert (await desk.kit.run("replay")).status is Status.FAILED
+    assert (await kit.run("replay")).status is Status.FAILED
     await desk.accept("a", 2)
     assert (await desk.dispatcher.dispatch("a", 2)).activated
-    ended = await desk.kit.run("replay")
+    ended = await kit.run("replay")
     assert (ended.status, ended.round, ended.run) == (Status.COMPLETED, 2, 2)
 
 
-async def test_a_round_waits_while_the_older_one_still_fails(desk: Desk) -> None:
+async def test_a_round_waits_while_the_older_one_still_fails(desk: Desk, kit: Kit) -> None:
     await desk.accept("a", 1)
     started = await desk.dispatcher.dispatch("a", 1)
-    await desk.kit.business.db["workflow_instances"].update_one(
+    await kit.business.db["workflow_instances"].update_one(
         {"_id": started.instance.workflow_id}, {"$set": {"status": "failing"}}
     )
     await desk.accept("a", 2)
@@ -138,10 +97,10 @@ async def test_a_round_waits_while_the_older_one_still_fails(desk: Desk) -> None
     assert (found.status, found.error) == ("pending", "round 1 has not ended yet")
 
 
-async def test_a_round_that_no_replay_can_serve_is_rejected_by_name(desk: Desk) -> None:
+async def test_a_round_that_no_replay_can_serve_is_rejected_by_name(desk: Desk, kit: Kit) -> None:
     await desk.accept("a", 1)
     await desk.dispatcher.dispatch("a", 1)
-    await desk.kit.parts.publisher.supersede(workflow_id_of("replay:a"))
+    await kit.parts.publisher.supersede(workflow_id_of("replay:a"))
     await desk.accept("a", 2)
     desk.later(FIRST_DUE_S + 1)
     await desk.dispatcher.recover()
@@ -165,12 +124,12 @@ async def test_an_invalid_stored_input_is_shown_and_never_dropped(desk: Desk) ->
     assert "another round" in found.error
 
 
-async def test_many_dispatchers_register_one_instance(desk: Desk) -> None:
+async def test_many_dispatchers_register_one_instance(desk: Desk, kit: Kit) -> None:
     await desk.accept("a")
     desk.later(FIRST_DUE_S + 1)
     await asyncio.gather(*(desk.dispatcher.recover() for _ in range(8)), desk.dispatcher.dispatch("a", 1))
     assert await desk.status("a") == "dispatched"
-    assert await desk.kit.business.db["workflow_instances"].count_documents({}) == 1
+    assert await kit.business.db["workflow_instances"].count_documents({}) == 1
 
 
 async def test_a_lost_pop_delays_and_never_loses(desk: Desk) -> None:
@@ -179,5 +138,5 @@ async def test_a_lost_pop_delays_and_never_loses(desk: Desk) -> None:
     await desk.candidates.add("a", found.next_attempt_at)
     desk.later(FIRST_DUE_S + 1)
     assert await desk.candidates.pop(10) == ["a"], "and here its dispatcher dies"
-    await desk.kit.mutex.forget("dispatch")
+    await desk.mutex.forget("dispatch")
     assert await desk.dispatcher.recover() == 1

@@ -2,15 +2,18 @@
 
 import re
 import tomllib
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
+from pkgutil import walk_packages
 
 import msgspec
 import pytest
 import yaml
 
+import kernel
 from app.models import FILES
 from app.settings import Settings
+from kernel import faults
 
 ROOT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-dev.lock")
@@ -89,3 +92,23 @@ def test_every_file_that_a_readme_points_to_is_there(readme: str) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", text(readme))
     assert targets
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_kernels_tables_name_every_durable_write_and_no_other() -> None:
+    for module in walk_packages(kernel.__path__, "kernel."):
+        import_module(module.name)
+    writes = {point.partition(":")[0] for point in faults.points("kernel")}
+    written, died = (
+        {name for row in re.findall(r"^\| (`.*?) \|", part, re.MULTILINE) for name in named(row)}
+        for part in text("kernel/README.md").split("## Every durable write")[1].split("## Die here")[:2]
+    )
+    assert written == writes
+    assert died == writes
+
+
+def named(cell: str) -> list[str]:
+    """`Store.skip_step`, `fail_step` are both of the store."""
+    names: list[str] = []
+    for name in re.findall(r"`([\w.]+)`", cell):
+        names.append(name if "." in name else f"{names[-1].partition('.')[0]}.{name}")
+    return names
