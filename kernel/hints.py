@@ -5,7 +5,6 @@ What is lost here is found again by the poll and the scan, so no fault of Redis 
 
 import logging
 from collections.abc import Awaitable
-from datetime import datetime
 
 from kernel.errors import BrokerUnavailable
 from kernel.lanes import Lanes
@@ -23,11 +22,10 @@ class Hints:
         self._lanes = lanes
         self._wakeups = wakeups
 
-    async def due(self, instance: Instance, at: datetime | None = None, *, pause_s: float = 0.0) -> None:
-        """Enqueue for `at`, by default the instance's own time. An instance that no clock wakes is not enqueued."""
-        when = at or instance.claimable_time
+    async def due(self, instance: Instance, *, pause_s: float = 0.0) -> None:
+        """Enqueue for the instance's own time, or `pause_s` from now if that is later; not what no clock wakes."""
+        when, priority = instance.claimable_time, instance.business_priority
         if when < FAR_FUTURE and not instance.ended:
-            priority = instance.business_priority
             await self._try(self._lanes.enqueue(instance.workflow_id, priority, when, pause_s=pause_s))
 
     async def put_back(self, instance: Instance) -> None:

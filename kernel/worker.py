@@ -231,8 +231,7 @@ class Worker:
         log.warning(
             "%s has fingerprint %s, this worker serves %s: no compatible worker here", found.biz_key, stored, served
         )
-        later = self._parts.clock.hint(INCOMPATIBLE_AGAIN_S)
-        await self._parts.hints.due(found, later)
+        await self._parts.hints.due(found, pause_s=INCOMPATIBLE_AGAIN_S)
 
     def _start(self, claim: Claim) -> None:
         definition = self._definitions[claim.instance.type]
@@ -267,7 +266,7 @@ class Worker:
         woken = 0
         for found in await self._parts.instances.due_waits(SCAN_LIMIT):
             if await activate_due(self._parts.instances, found):
-                await self._parts.hints.due(found, self._parts.clock.hint(0))
+                await self._parts.hints.due(found)
                 woken += 1
         return woken
 

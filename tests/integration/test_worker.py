@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -136,6 +137,22 @@ async def test_a_redis_clock_that_runs_ahead_makes_no_worker_spin(kit: Kit, redi
     held = await kit.parts.instances.claim(started.instance.workflow_id, dead, "t1", "D", 60.0)
     await kit.parts.hints.due(held)
     assert await worker_of(kit, "A").fill() > 0, "popped a day early, it is not looked at again at once"
+
+
+async def test_a_worker_whose_own_clock_is_wrong_queues_a_due_wait_as_due(kit: Kit, clock: Clock, monkeypatch) -> None:
+    started = await kit.start("sleep")
+    await kit.fleet.claim_and_run(started.instance.workflow_id)
+    clock.advance(timedelta(minutes=2))
+    await kit.parts.lanes.remove(started.instance.workflow_id)
+
+    class Tomorrow(datetime):
+        @classmethod
+        def now(cls, tz=None) -> datetime:
+            return datetime.now(tz) + timedelta(days=1)
+
+    monkeypatch.setattr("kernel.clock.datetime", Tomorrow)
+    await worker_of(kit, "A").scan()
+    assert sum(lane.ready for lane in await kit.parts.lanes.figures()) == 1
 
 
 async def test_a_workflow_that_no_worker_here_can_read_is_left_alone(kit: Kit) -> None:
