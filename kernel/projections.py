@@ -31,6 +31,10 @@ class Change(Protocol):
     def add(self) -> dict[str, int]: ...
 
 
+SILENT_S = 10.0
+REMEMBERED_S = 3600.0
+
+
 class Projections:
     """Snapshots (one per biz_key), attempts (one per biz_key, run, step and attempt) and the workers' beats."""
 
@@ -138,9 +142,12 @@ class Projections:
         return [(one["workflow_id"], one["revision"]) for one in found]
 
     async def workers(self) -> list[Document]:
-        """Every worker that beat lately or died without a word, by name."""
+        """Workers that beat within the last hour, by name; `silent` are those that have missed several beats."""
+        remembered = {"$expr": {"$gte": ["$beat_at", self._clock.after(-REMEMBERED_S)]}}
+        shown = {**dict.fromkeys(("slots", "busy", "dropped", "observer_depth", "beat_at"), 1)}
+        shown["silent"] = {"$lt": ["$beat_at", self._clock.after(-SILENT_S)]}
         async with wrapped():
-            return await self._workers.find({}).sort("_id", ASCENDING).to_list(1000)
+            return await self._workers.find(remembered, shown).sort("_id", ASCENDING).to_list(1000)
 
     async def _distinct(self, name: str) -> list[str]:
         async with wrapped():

@@ -56,7 +56,8 @@ def check_url(url: str) -> None:
 
 def _check_form(url: httpx.URL) -> None:
     if url.scheme not in DEFAULT_PORTS:
-        raise SourceRefused(f"The address begins with {(url.scheme or 'nothing')!r}; only http and https are accepted.")
+        scheme = f" {url.scheme!r} is not read." if url.scheme else ""
+        raise SourceRefused(f"An address begins with http:// or https://.{scheme}")
     if url.userinfo:
         raise SourceRefused("The address holds a name or password before its host; remove that part.")
     if not url.host:

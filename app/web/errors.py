@@ -80,7 +80,9 @@ def _http(error: HTTPException) -> Problem:
     code = _BY_STATUS.get(error.status_code)
     if code is None:
         code = "malformed_request" if error.status_code < 500 else "internal_error"
-    detail = error.detail if code in ("malformed_request", "unsupported_media_type") else _sentence(code)
+    detail = error.detail if code == "unsupported_media_type" else _sentence(code)
+    if code == "malformed_request":
+        detail = f"The request cannot be read: {error.detail}."
     return Problem(code, detail, headers=error.headers)
 
 

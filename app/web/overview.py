@@ -23,12 +23,13 @@ class PermitRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as of its last beat."""
+    """A worker as of its last beat; a silent one has missed several, and is dead, paused or cut off."""
 
     name: str
     slots: int
     busy: int
     beat_at: datetime | None
+    silent: bool
 
 
 class ObserverFigures(msgspec.Struct, frozen=True):
@@ -106,7 +107,7 @@ def _permit_row(resource: str, limits: Limits, figures: PermitFigures | None) ->
 
 
 def _worker_row(worker: dict) -> WorkerRow:
-    return WorkerRow(name=worker["_id"], slots=worker["slots"], busy=worker["busy"], beat_at=worker.get("beat_at"))
+    return msgspec.convert({"name": worker["_id"], **worker}, WorkerRow)
 
 
 def _observer(workers: list[dict]) -> ObserverFigures:

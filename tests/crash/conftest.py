@@ -10,8 +10,19 @@ from redis.asyncio import Redis
 
 from kernel import Clock
 from kernel.testing import crash_at
-from tests.crash.scenarios import SCENARIOS
+from tests.crash.scenarios import KERNEL_POINTS, SCENARIOS
 from tests.kernel_kit import Kit, open_kit
+
+TRIED: Counter[str] = Counter()
+"""What this run tried and found well: deaths, pairs of deaths, hauntings."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The figures of the matrices, where they ran."""
+    if TRIED:
+        points, shapes = len(KERNEL_POINTS), len(SCENARIOS)
+        told = ", ".join(f"{count} {what}" for what, count in TRIED.items())
+        terminalreporter.line(f"crash matrix: {points} points x {shapes} scenarios: {told}; all recovered")
 
 
 @dataclass(frozen=True)

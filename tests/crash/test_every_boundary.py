@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from kernel.testing import LEASE_S, Crash, crash_at
-from tests.crash.conftest import check, emptied
+from tests.crash.conftest import TRIED, check, emptied
 from tests.crash.scenarios import KERNEL_POINTS, SCENARIOS
 from tests.kernel_kit import Kit
 
@@ -32,10 +32,9 @@ async def die(kit: Kit, scenario: str, point: str, skip: int) -> bool:
 
 
 @pytest.mark.parametrize("point", KERNEL_POINTS)
-async def test_the_next_process_carries_on(point: str, kit: Kit, baselines, record_property) -> None:
+async def test_the_next_process_carries_on(point: str, kit: Kit, baselines) -> None:
     reached = [name for name, baseline in baselines.items() if baseline.passed[point]]
     assert reached, f"no scenario passes {point}: add one"
-    runs = 0
     for name in reached:
         for skip in sorted({0, baselines[name].passed[point] - 1}):
             await emptied(kit)
@@ -43,8 +42,7 @@ async def test_the_next_process_carries_on(point: str, kit: Kit, baselines, reco
             assert died or skip, "how often a wave is claimed depends on its timing; once is certain"
             await SCENARIOS[name](kit)
             await check(kit, baselines[name].outcome, f"{name}, dead at {point} (passing {skip + 1})")
-            runs += 1
-    record_property("runs", runs)
+            TRIED["deaths"] += 1
 
 
 async def test_dying_again_while_recovering_changes_nothing(kit: Kit, baselines) -> None:
@@ -55,10 +53,10 @@ async def test_dying_again_while_recovering_changes_nothing(kit: Kit, baselines)
         for second in sorted(baseline.passed)
     ]
     chosen = pairs if FULL else random.Random(SEED).sample(pairs, SAMPLE)
-    print(f"{len(chosen)} of {len(pairs)} pairs, SEED={SEED}")
     for name, first, second in chosen:
         await emptied(kit)
         await die(kit, name, first, 0)
         await die(kit, name, second, 0)
         await SCENARIOS[name](kit)
         await check(kit, baselines[name].outcome, f"{name}, dead at {first} and then at {second} (SEED={SEED})")
+        TRIED[f"of {len(pairs)} pairs of deaths (SEED={SEED})"] += 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.crash.conftest import check, emptied
+from tests.crash.conftest import TRIED, check, emptied
 from tests.crash.haunting import returns_after_the_end, returns_beside_another
 from tests.crash.scenarios import KERNEL_POINTS, WITHOUT_CLAIM
 from tests.kernel_kit import Kit
@@ -20,6 +20,7 @@ async def test_a_worker_that_returns_after_the_end_changes_nothing(point: str, k
             await emptied(kit)
             await returns_after_the_end(kit, name, point, skip)
             await check(kit, baselines[name].outcome, f"{name}, held at {point} (passing {skip + 1})")
+            TRIED["late workers"] += 1
 
 
 @pytest.mark.parametrize("point", BESIDE)
@@ -31,3 +32,4 @@ async def test_a_worker_that_returns_beside_another_writes_nothing(point: str, k
             await emptied(kit)
             before, after = await returns_beside_another(kit, name, point, skip)
             assert before == after, f"{name}: a late {point} wrote under somebody else's claim"
+            TRIED["late workers beside another"] += 1

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from kernel.observation import AttemptChange, Observer
-from kernel.projections import Projections
+from kernel.projections import REMEMBERED_S, SILENT_S, Projections
 from kernel.repairs import Repairs
 from tests.kernel_kit import Kit
 
@@ -105,3 +105,14 @@ async def test_a_view_whose_worker_died_before_writing_it_catches_up(kit: Kit) -
     assert await repairs.run() == 1
     assert (await kit.projections.snapshot(ended.workflow_id))["status"] == "completed"
     assert await repairs.run() == 0
+
+
+async def test_a_worker_that_misses_its_beats_is_silent_and_then_forgotten(kit: Kit) -> None:
+    await kit.projections.beat("dead", 8, 1, 0, 0)
+    assert [(one["_id"], one["silent"]) for one in await kit.projections.workers()] == [("dead", False)]
+    kit.parts.clock.advance(timedelta(seconds=SILENT_S + 1))
+    await kit.projections.beat("alive", 8, 0, 0, 0)
+    found = {one["_id"]: one["silent"] for one in await kit.projections.workers()}
+    assert found == {"alive": False, "dead": True}
+    kit.parts.clock.advance(timedelta(seconds=REMEMBERED_S))
+    assert await kit.projections.workers() == []
