@@ -12,7 +12,7 @@ from kernel.instances import Instances
 from kernel.projections import Projections
 from kernel.writes import literal, new_token, wrapped
 
-Doing = Callable[[str, str], Awaitable[bool]]
+Doing = Callable[[str, str, str | None], Awaitable[bool]]
 
 
 class Audit:
@@ -39,9 +39,9 @@ class Act:
         self._doing = doing
         self._audit = audit
 
-    async def __call__(self, workflow_id: str, reason: str, operator: str) -> bool:
-        """Whether anything changed."""
-        changed = await self._doing(workflow_id, reason)
+    async def __call__(self, workflow_id: str, reason: str, operator: str, from_step: str | None = None) -> bool:
+        """Whether anything changed. `from_step` is for a retry. Raises UnknownStep."""
+        changed = await self._doing(workflow_id, reason, from_step)
         await self._audit.enter(operator, self._name, workflow_id, reason, changed)
         return changed
 
@@ -51,19 +51,19 @@ def operator_acts(
 ) -> dict[str, Act]:
     """The acts that there are, by name."""
 
-    async def supersede(workflow_id: str, reason: str) -> bool:
+    async def supersede(workflow_id: str, reason: str, _: str | None) -> bool:
         return await subscriptions.supersede(workflow_id, reason)
 
-    async def retry(workflow_id: str, _reason: str) -> bool:
+    async def retry(workflow_id: str, _reason: str, from_step: str | None) -> bool:
         try:
-            return await subscriptions.retry_workflow(workflow_id)
+            return await subscriptions.retry_workflow(workflow_id, from_step)
         except NotFailed:
             return False
 
-    async def release(workflow_id: str, _reason: str) -> bool:
+    async def release(workflow_id: str, _reason: str, _: str | None) -> bool:
         return await instances.release_parked(workflow_id)
 
-    async def repair(workflow_id: str, _reason: str) -> bool:
+    async def repair(workflow_id: str, _reason: str, _: str | None) -> bool:
         found = await instances.get(workflow_id)
         if found is None:
             return False

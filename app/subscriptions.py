@@ -181,14 +181,14 @@ class Subscriptions:
         await self._parts.quota.check(user_id)
         return await self._view(await self._retry(summary))
 
-    async def _retry(self, summary: SummaryRecord) -> SummaryRecord:
+    async def _retry(self, summary: SummaryRecord, from_step: str | None = None) -> SummaryRecord:
         if summary.state != "failed":
             raise NotFailed(f"This summary is {summary.state}; only a failed one can be tried again.")
         session = await self._parts.sessions.get(summary.session_id)
         if session and session.state == "unavailable":
             await self._parts.sessions.revive(session.session_id, session.round)
         try:
-            again = await self._parts.summaries.retry(summary.summary_id, summary.round)
+            again = await self._parts.summaries.retry(summary.summary_id, summary.round, from_step)
         except StaleRound as stale:
             raise NotFailed("This summary is being tried again already.") from stale
         await self._dispatch(again)
@@ -233,12 +233,14 @@ class Subscriptions:
             return False
         return await self._settle(summary)
 
-    async def retry_workflow(self, workflow_id: str) -> bool:
-        """A new round of a failed summary, for its owner; False where it has not failed."""
+    async def retry_workflow(self, workflow_id: str, from_step: str | None = None) -> bool:
+        """A new round of a failed summary, for its owner; False where it has not failed. Raises UnknownStep."""
+        if from_step:
+            SUMMARY.from_step(from_step)
         summary = await self._of_workflow(workflow_id)
         if summary is None or summary.state != "failed":
             return False
-        await self._retry(summary)
+        await self._retry(summary, from_step)
         return True
 
     async def _of_workflow(self, workflow_id: str) -> SummaryRecord | None:

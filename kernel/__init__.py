@@ -28,6 +28,7 @@ from kernel.errors import (
     StaleRound,
     StoreUnavailable,
     TooLarge,
+    UnknownStep,
     UnknownType,
     WorkflowCanceled,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "StoreUnavailable",
     "TextSink",
     "TooLarge",
+    "UnknownStep",
     "UnknownType",
     "WaitForSignal",
     "WorkflowCanceled",

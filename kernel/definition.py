@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
-from kernel.errors import InvalidDefinition
+from kernel.errors import InvalidDefinition, UnknownStep
 
 if TYPE_CHECKING:
     from kernel.directives import Outcome, StepContext, WorkflowContext
@@ -51,6 +51,16 @@ class Plan:
             return self.depends_on[step]
         place = self.steps.index(step)
         return (self.steps[place - 1],) if place else ()
+
+    def from_step(self, first: str) -> frozenset[str]:
+        """A step and all that depends on it, directly or not. Raises UnknownStep."""
+        if first not in self.steps:
+            raise UnknownStep(f"{self.type} has no step {first!r}; there are: {', '.join(self.steps)}")
+        found = {first}
+        for step in self.steps:  # dependencies come before what depends on them
+            if found & set(self.dependencies_of(step)):
+                found.add(step)
+        return frozenset(found)
 
     @property
     def fingerprint(self) -> str:

@@ -160,7 +160,12 @@ class Dispatcher:
         round = found.fencing_token
         values = await self._input(object_id, found)
         return await self._publisher.start_or_resume(
-            found.type, self._biz_key(object_id), values, round=round, priority=priority
+            found.type,
+            self._biz_key(object_id),
+            values,
+            round=round,
+            priority=priority,
+            from_step=found.from_step,
         )
 
     async def _input(self, object_id: str, found: DispatchIntent) -> Any:

@@ -5,6 +5,7 @@
     ├── BrokerUnavailable       Redis did not answer
     ├── IdentityMismatch        an instance exists under this id with another biz_key or type
     ├── UnknownType             no Plan or Definition of that name is registered here
+    ├── UnknownStep             the type has no step of that name
     ├── InvalidDefinition       a Definition that could not be executed
     ├── TooLarge                an input, output or checkpoint over its limit
     └── StaleFrames             a stream write carries an older generation
@@ -44,6 +45,10 @@ class IdentityMismatch(KernelError):
 
 class UnknownType(KernelError):
     """No workflow of this type is registered here."""
+
+
+class UnknownStep(KernelError):
+    """The workflow's type has no step of this name."""
 
 
 class InvalidDefinition(KernelError):

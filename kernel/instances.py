@@ -3,6 +3,7 @@
 Each durable write is one conditional update of its own; a miss means that somebody else was first.
 """
 
+from collections.abc import Collection as Some
 from typing import Any
 
 import msgspec
@@ -80,9 +81,16 @@ class Instances:
         return result.modified_count == 1
 
     @boundary
-    async def replay(self, found: Instance, values: Document, round: int, priority: int) -> Instance | None:
-        """Start the next run of a failed instance for a newer round; None where another caller was first."""
-        steps = {f"steps.{name}": _keep_done(name) for name in found.step_order}
+    async def replay(
+        self, found: Instance, values: Document, round: int, priority: int, again: Some[str] = ()
+    ) -> Instance | None:
+        """Start the next run of a failed instance for a newer round; None where another caller was first.
+
+        What was completed or skipped stays so, but for the steps of `again`.
+        """
+        steps = {
+            f"steps.{name}": literal(FRESH_STEP) if name in again else _keep_done(name) for name in found.step_order
+        }
         changes = {
             **steps,
             "status": literal(Status.RUNNING),

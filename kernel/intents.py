@@ -25,6 +25,7 @@ class DispatchIntent(msgspec.Struct, kw_only=True):
     status: str  # pending | processing | dispatched
     fencing_token: int
     input: dict[str, Any] | None = None
+    from_step: str | None = None
     claim_token: str = ""
     lease_until: datetime | None = None
     next_attempt_at: datetime | None = None
@@ -32,13 +33,17 @@ class DispatchIntent(msgspec.Struct, kw_only=True):
     error: str | None = None
 
 
-def intent(type: str, round: int, input: msgspec.Struct, clock: Clock) -> Document:
-    """The pending intent as an aggregation expression, to be embedded in the business object's own write."""
+def intent(type: str, round: int, input: msgspec.Struct, clock: Clock, *, from_step: str | None = None) -> Document:
+    """The pending intent as an aggregation expression, to be embedded in the business object's own write.
+
+    `from_step`: where the replay of a failed workflow begins, if earlier than at what had not been done.
+    """
     values = {
         "type": type,
         "status": "pending",
         "fencing_token": round,
         "input": plain(input),
+        "from_step": from_step,
         "claim_token": "",
         "lease_until": None,
         "attempts": 0,

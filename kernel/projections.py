@@ -144,8 +144,8 @@ class Projections:
     async def workers(self) -> list[Document]:
         """Workers that beat within the last hour, by name; `silent` are those that have missed several beats."""
         remembered = {"$expr": {"$gte": ["$beat_at", self._clock.after(-REMEMBERED_S)]}}
-        shown = {**dict.fromkeys(("slots", "busy", "dropped", "observer_depth", "beat_at"), 1)}
-        shown["silent"] = {"$lt": ["$beat_at", self._clock.after(-SILENT_S)]}
+        silent = {"$lt": ["$beat_at", self._clock.after(-SILENT_S)]}
+        shown = {**dict.fromkeys(("slots", "busy", "dropped", "observer_depth", "beat_at"), 1), "silent": silent}
         async with wrapped():
             return await self._workers.find(remembered, shown).sort("_id", ASCENDING).to_list(1000)
 

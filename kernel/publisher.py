@@ -51,26 +51,37 @@ class Publisher:
             self._plans[plan.type] = plan
 
     async def start_or_resume(
-        self, type: str, biz_key: str, input: msgspec.Struct, *, round: int, priority: int
+        self,
+        type: str,
+        biz_key: str,
+        input: msgspec.Struct,
+        *,
+        round: int,
+        priority: int,
+        from_step: str | None = None,
     ) -> Started:
         """Create the instance of `biz_key`, replay a failed one for a newer round, or leave it alone.
 
-        Raises UnknownType, TooLarge, IdentityMismatch or StoreUnavailable.
+        A replay keeps what was done, but for `from_step` and what depends on it.
+        Raises UnknownType, UnknownStep, TooLarge, IdentityMismatch or StoreUnavailable.
         """
         plan = self._plan(type)
+        again = plan.from_step(from_step) if from_step else frozenset[str]()
         values = _checked_input(type, input)
         found, created = await self._instances.create(plan, biz_key, values, round, priority)
         if (found.biz_key, found.type) != (biz_key, type):
             raise IdentityMismatch(f"{found.workflow_id} is {found.type} {found.biz_key!r}, not {type} {biz_key!r}")
-        started = Started(found, True) if created else await self._resume(found, values, round, priority)
+        started = Started(found, True) if created else await self._resume(found, values, round, priority, again)
         if started.activated and started.instance.run > 1:
             await self._streams.reset(StreamKey(biz_key, found.workflow_id, round))
         await self._hints.ready(started.instance)
         return started
 
-    async def _resume(self, found: Instance, values: Document, round: int, priority: int) -> Started:
+    async def _resume(
+        self, found: Instance, values: Document, round: int, priority: int, again: frozenset[str]
+    ) -> Started:
         if found.status is Status.FAILED and found.round < round:
-            replayed = await self._instances.replay(found, values, round, priority)
+            replayed = await self._instances.replay(found, values, round, priority, again)
             return Started(replayed or await self._again(found), replayed is not None)
         if not found.ended and found.business_priority > priority:
             await self._instances.raise_priority(found.workflow_id, priority)

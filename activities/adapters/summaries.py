@@ -68,7 +68,7 @@ class SummaryRecords:
         return _summary(found), created
 
     @boundary
-    async def retry(self, summary_id: str, round: int) -> SummaryRecord:
+    async def retry(self, summary_id: str, round: int, from_step: str | None = None) -> SummaryRecord:
         """A failed summary begins its next round: state, whole intent and error in one update. Raises StaleRound."""
         found = await self.get(summary_id)
         if found is None:
@@ -76,7 +76,7 @@ class SummaryRecords:
         following = round + 1
         input = SummaryInput(summary_id, found.user_id, found.session_id, found.style, found.language, following)
         fields = literals({"state": INITIAL, "round": following, "error": None, "finished_at": None})
-        fields["workflow_dispatch"] = intent(SUMMARY.type, following, input, self._clock)
+        fields["workflow_dispatch"] = intent(SUMMARY.type, following, input, self._clock, from_step=from_step)
         return _summary(await self._objects.change(summary_id, round, ["failed"], fields))
 
     # ---- a person's own ----

@@ -15,7 +15,7 @@ from activities.ports import QuotaExhausted
 from app.subscriptions import BadAddress, KeyReused, NotFailed, NotFound
 from app.web.pages.problem import problem_page
 from app.web.problems import CODES, Problem
-from kernel.errors import BrokerUnavailable, StoreUnavailable
+from kernel.errors import BrokerUnavailable, StoreUnavailable, UnknownStep
 
 log = logging.getLogger(__name__)
 RETRY_SOON = {"retry-after": "2"}
@@ -100,5 +100,6 @@ _TRANSLATIONS: Mapping[type[Exception], Callable[[Any], Problem]] = {
     BadAddress: lambda error: Problem("bad_address", str(error)),
     KeyReused: lambda error: Problem("key_reused", str(error)),
     NotFailed: lambda error: Problem("not_failed", str(error)),
+    UnknownStep: lambda error: Problem("invalid_request", str(error)),
     NotFound: lambda error: Problem("not_found", str(error)),
 }

@@ -30,9 +30,10 @@ class NewLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why an operator acts; kept in the audit list."""
+    """Why an operator acts, kept in the audit list; and from which step, for a retry that shall repeat some."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
+    from_step: Annotated[str, Meta(max_length=40)] | None = None
 
 
 class ActResult(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ async def perform(
     request: SignedIn, parts: Parts, workflow_id: WorkflowId, act: FromPath[str], data: JSONBody[Reason]
 ) -> ActResult:
     await detail_of(parts, workflow_id)
-    return ActResult(await act_on(parts, workflow_id, act, data.reason, request.user.name))
+    return ActResult(await act_on(parts, workflow_id, act, data, request.user.name))
 
 
 async def detail_of(parts: WebParts, workflow_id: str) -> WorkflowDetail:
@@ -96,12 +97,12 @@ async def set_limits(parts: WebParts, resource: str, limits: NewLimits) -> None:
     await parts.permit_limits.change(resource, Limits(limits.max_concurrency, limits.max_starts_per_second))
 
 
-async def act_on(parts: WebParts, workflow_id: str, act: str, reason: str, operator: str) -> bool:
+async def act_on(parts: WebParts, workflow_id: str, act: str, given: Reason, operator: str) -> bool:
     """Do one of the acts that exist here."""
     chosen = next((name for name in get_args(Act) if name == act), None)
     if chosen is None or chosen not in parts.acts:
         raise Problem("not_found", f"There is no act {act!r}; there are: {', '.join(parts.acts) or 'none'}.")
-    return await parts.acts[chosen](workflow_id, reason, operator)
+    return await parts.acts[chosen](workflow_id, given.reason, operator, given.from_step or None)
 
 
 router = Router(

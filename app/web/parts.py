@@ -39,7 +39,7 @@ class Recordings(Protocol):
 class OperatorAct(Protocol):
     """One act of an operator through the business service. True when something changed; it keeps the audit entry."""
 
-    async def __call__(self, workflow_id: str, reason: str, operator: str) -> bool: ...
+    async def __call__(self, workflow_id: str, reason: str, operator: str, from_step: str | None = None) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

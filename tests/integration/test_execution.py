@@ -1,11 +1,27 @@
 """The engine on real MongoDB and Redis: every shape reaches its end, and what is stored says how."""
 
+import re
+from functools import partial
+
 import pytest
 
-from kernel import IdentityMismatch, Limits, Status, StepStatus, TooLarge, workflow_id_of
+from kernel import (
+    Definition,
+    IdentityMismatch,
+    Limits,
+    Outcome,
+    Sleep,
+    Status,
+    Step,
+    StepContext,
+    StepStatus,
+    TooLarge,
+    UnknownStep,
+    workflow_id_of,
+)
 from kernel.errors import StoreUnavailable
 from kernel.permits import Limits as PermitLimits
-from kernel.testing import fail_at
+from kernel.testing import Fleet, fail_at
 from tests.kernel_kit import Kit
 from tests.shapes import ObjectInput, ready_signal
 
@@ -59,6 +75,39 @@ async def test_a_newer_round_replays_only_what_had_not_completed(kit: Kit) -> No
     assert ended.status is Status.COMPLETED
     assert kit.business.entered == ["one", "two", "two", "three"]
     assert (await kit.business.get("a"))["state"] == "completed"
+
+
+async def test_a_newer_round_may_begin_again_from_an_earlier_step(kit: Kit) -> None:
+    await kit.start("replay")
+    await kit.run("replay")
+    values = await kit.business.open("a", 2)
+    start = partial(kit.parts.publisher.start_or_resume, "replay", "replay:a", values, round=2, priority=1)
+    with pytest.raises(UnknownStep):
+        await start(from_step="four")
+    assert (await start(from_step="one")).instance.steps["one"].attempt == 0
+    assert (await kit.run("replay")).status is Status.COMPLETED
+    assert kit.business.entered == ["one", "two", "one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"text": "x" * 70_000}, r"output of step only has 700\d\d bytes; at most 65536"),
+        (Sleep(1.0, {"text": "x" * 17_000}), r"checkpoint of step only has 170\d\d bytes; at most 16384"),
+    ],
+)
+async def test_what_is_too_large_to_store_fails_the_step_and_says_how_large_it_is(
+    kit: Kit, result: Outcome, said: str
+) -> None:
+    async def large(_: StepContext) -> Outcome:
+        return result
+
+    definition = Definition("large", (Step("only", large),))
+    kit.parts.publisher.register(definition.plan)
+    started = await kit.parts.publisher.start_or_resume("large", "large:a", ObjectInput("a", 1), round=1, priority=1)
+    ended = await Fleet(kit.parts, [definition], kit.projections).run(started.instance.workflow_id)
+    assert ended.status is Status.FAILED
+    assert re.search(said, ended.error or "")
 
 
 async def test_a_cancel_from_inside_ends_without_a_finalizer(kit: Kit) -> None:

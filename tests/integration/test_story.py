@@ -18,7 +18,7 @@ from activities.ports import (
 )
 from activities.summary.compose import MOST_ANSWERS
 from app.subscriptions import BadAddress, KeyReused, NotFailed, NotFound
-from kernel import Clock, Limits, Status, StepStatus, StoreUnavailable
+from kernel import Clock, Limits, Status, StepStatus, StoreUnavailable, UnknownStep
 from kernel.testing import fail_at
 from tests.story_kit import URL, Story, open_story
 from tests.unit.story import Source, window
@@ -314,9 +314,21 @@ async def test_an_operator_cancels_and_retries_through_the_business_service(stor
     await story.settle()
     canceled = await story.view("wang", other.id)
     assert (canceled.state, canceled.error) == ("canceled", "asked for")
-    assert await story.subscriptions.retry_workflow(failed.workflow_id)
+    with pytest.raises(UnknownStep, match="there are: preprocess, transcribe, compose, finalize"):
+        await story.subscriptions.retry_workflow(failed.workflow_id, "write")
+    assert await story.subscriptions.retry_workflow(failed.workflow_id, "transcribe")
     await story.settle()
-    assert (await story.view("li", failed.id)).state == "completed"
+    done = await story.view("li", failed.id)
+    assert (done.state, len(story.world.tasks)) == ("completed", 1)
+    attempts = await story.projections.attempts(failed.workflow_id)
+    assert sorted({(one["step"], one["run"]) for one in attempts}) == [
+        ("compose", 1),
+        ("compose", 2),
+        ("finalize", 2),
+        ("preprocess", 1),
+        ("transcribe", 1),
+        ("transcribe", 2),
+    ]
     assert (await story.subscribe("wang", url=URL + "?other")).id != other.id
 
 

@@ -68,7 +68,7 @@ async def test_limits_change_at_once_and_only_of_resources_that_exist(web):
 async def test_an_act_goes_to_the_business_service_with_its_reason_and_who_did_it(web, workflow_id):
     done = []
 
-    async def supersede(workflow_id: str, reason: str, operator: str) -> bool:
+    async def supersede(workflow_id: str, reason: str, operator: str, from_step: str | None = None) -> bool:
         done.append((workflow_id, reason, operator))
         return True
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from kernel import Backoff, InvalidDefinition, Plan, RetryAfter, StaleRound, Step, WorkflowCanceled
+from kernel import Backoff, InvalidDefinition, Plan, RetryAfter, StaleRound, Step, UnknownStep, WorkflowCanceled
 from kernel.definition import MAX_WAVE, check
 from kernel.errors import Fatal
 from kernel.failures import described, verdict
@@ -66,6 +66,15 @@ def test_the_fingerprint_covers_type_names_order_and_dependencies_and_no_ambigui
 def test_a_plan_that_could_not_run_is_refused_with_the_reason(steps, depends_on, said) -> None:
     with pytest.raises(InvalidDefinition, match=said):
         check(Plan("t", steps, depends_on))
+
+
+def test_what_is_repeated_from_a_step_is_all_that_depends_on_it() -> None:
+    assert Plan("t", ("a", "b", "c")).from_step("b") == {"b", "c"}
+    wave = Plan("t", ("a", "b", "c", "d"), {"b": (), "d": ("a", "b")})
+    assert wave.from_step("b") == {"b", "c", "d"}
+    assert wave.from_step("d") == {"d"}
+    with pytest.raises(UnknownStep, match="no step 'e'; there are: a, b, c"):
+        Plan("t", ("a", "b", "c")).from_step("e")
 
 
 def test_a_linear_flow_is_the_wave_of_one() -> None:

@@ -113,7 +113,7 @@ async def perform(
     request: SignedIn, parts: Parts, workflow_id: WorkflowId, act: FromPath[str], data: URLEncodedBody[dict[str, str]]
 ) -> Redirect:
     await detail_of(parts, workflow_id)
-    await act_on(parts, workflow_id, act, read_form(data, Reason).reason, request.user.name)
+    await act_on(parts, workflow_id, act, read_form(data, Reason), request.user.name)
     return Redirect(f"/operators/workflows/{workflow_id}", status_code=303)
 
 
