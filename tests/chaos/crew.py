@@ -64,7 +64,7 @@ class Crew:
         """Send a signal to whoever fills the part now."""
         process = self._parts[(role, index)].process
         if process is not None and process.returncode is None:
-            process.send_signal(how)
+            os.kill(process.pid, how)  # Popen's own way looks for its end first, and takes it from asyncio's watcher
 
     async def stop(self, role: str, index: int) -> None:
         """Ask whoever fills the part to end. Who does not in time is reported, says where it stands, and is killed."""

@@ -13,7 +13,7 @@ from typing import Any
 from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
-from tests.chaos.transitions import ENDED, SETTLED, Document, breaches, claims
+from tests.chaos.transitions import ENDED, SETTLED, Document, breaches, claims, id_of_write
 
 WATCHED = ("workflow_instances", "entries", "objects", "marks")
 RETRY_S = 0.2
@@ -24,7 +24,7 @@ class Tale:
     """One instance so far."""
 
     document: Document
-    commits: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
     woken_by: set[str] = field(default_factory=set)
     begun: Counter[tuple[int, str]] = field(default_factory=Counter)  # (run, step) → the highest attempt that began
 
@@ -109,9 +109,10 @@ class History:
             self._commit(tale, old, new)
 
     def _commit(self, tale: Tale, old: Document, new: Document) -> None:
-        if new["commit"] in tale.commits:
-            self._complain(new, f"write {new['commit']} was applied twice")
-        tale.commits.add(new["commit"])
+        write = id_of_write(old, new)
+        if write in tale.writes:
+            self._complain(new, f"write {write} was applied twice")
+        tale.writes.add(write)
         self._count(old, new)
         for name, step in new["steps"].items():
             before = old["steps"][name]

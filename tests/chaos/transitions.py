@@ -70,6 +70,14 @@ def claims(old: Document, new: Document) -> bool:
     return bool(new["claim_token"]) and new["claim_token"] != old["claim_token"]
 
 
+def id_of_write(old: Document, new: Document) -> str:
+    """What tells this write from every other: a claim's token, or the commit id. A claim that parks leaves neither."""
+    if claims(old, new):
+        return new["claim_token"]
+    parks = old["parked_at"] is None and new["parked_at"] is not None
+    return f"parked at {new['parked_at']}" if parks and old["commit"] == new["commit"] else new["commit"]
+
+
 def _run(old: Document, new: Document) -> Iterator[str]:
     replayed = old["status"] == "failed" and new["status"] == "running"
     if new["run"] != old["run"] + (1 if replayed else 0):
