@@ -4,7 +4,7 @@ import pytest
 
 from kernel import faults
 from tests.chaos import ledger, plan
-from tests.chaos.transitions import breaches
+from tests.chaos.transitions import breaches, id_of_write
 from tests.chaos.windows import most_at_once, most_starts
 
 PARTS = {"worker": 4, "producer": 2, "mongo": 1, "valkey": 1}
@@ -71,6 +71,14 @@ def instance(**changes: object) -> dict:
 )
 def test_a_write_that_must_not_be_is_seen(changes: dict) -> None:
     assert [*breaches(instance(), instance(**changes))]
+
+
+def test_each_write_is_told_from_the_others() -> None:
+    before = instance(commit="c1")
+    assert id_of_write(before, before | {"commit": "c2"}) == "c2"
+    assert id_of_write(before, before | {"revision": 2}) == "c1", "the same write once more"
+    assert id_of_write(before, before | {"claim_token": "t2"}) == "t2"
+    assert id_of_write(before, before | {"claim_token": "", "parked_at": 9}) != "c1"
 
 
 def test_a_renewal_and_a_take_over_in_time_are_fine() -> None:
