@@ -39,7 +39,7 @@ check: $(DEV_READY) ## lint, format, types, import contracts
 	@$(VENV)/bin/lint-imports
 
 crash: $(DEV_READY) model ## die before and after every durable write, and recover; FULL=1 tries every pair of deaths
-	@$(PY) -m pytest tests/crash
+	@SCHEDULES=$${SCHEDULES:-1000} $(PY) -m pytest tests/crash tests/integration/test_signal_schedules.py
 
 mutate: $(DEV_READY) ## take each guard out of each conditional write, and see the crash suite's checks notice
 	@$(PY) -m tests.crash.mutate
