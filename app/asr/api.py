@@ -79,15 +79,15 @@ async def find(intake: Intake, task_id: FromPath[str]) -> TaskView:
 
 
 @get("/healthz")
-async def health(tasks: AsrTasks, model: SpeechModel) -> Health:
-    """Whether tasks are taken and worked on."""
+async def health(tasks: AsrTasks, model: SpeechModel) -> Response[Health]:
+    """Whether tasks are taken and worked on; 503 with the reason where they are not."""
     if not await model.ready():
-        return Health("degraded", model.name, model.problem)
+        return Response(Health("degraded", model.name, model.problem), status_code=503)
     try:
         counts = await tasks.counts()
-        return Health("ok", model.name, queued=counts["queued"], running=counts["running"])
+        return Response(Health("ok", model.name, queued=counts["queued"], running=counts["running"]))
     except StoreUnavailable as error:
-        return Health("degraded", model.name, str(error))
+        return Response(Health("degraded", model.name, str(error)), status_code=503)
 
 
 def create_app(intake: Intake, tasks: AsrTasks, model: SpeechModel) -> Litestar:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.web.probes import NotWorking, http_probe
 from tests.clips import picture_only
 from tests.speech_kit import SENTENCES, Samples, SpeechService, error_rate, eventually, silence, spoken, wav
 
@@ -158,27 +159,32 @@ async def test_another_process_goes_on_behind_what_an_ended_one_recognised(morta
 async def test_without_a_model_the_service_says_so_and_takes_no_task(server_urls, db, tmp_path: Path) -> None:
     service = SpeechService(server_urls[0], DATABASE, tmp_path, BATON_ASR_MODEL=str(tmp_path / "absent"))
     await service.start()
-    health = (await service.client.get("/healthz")).json()
+    asked = await service.client.get("/healthz")
+    health = asked.json()
+    with pytest.raises(NotWorking, match="BATON_ASR_MODEL"):
+        await http_probe(service.client, "/healthz")()
     answer = await service.submit("k", wav(silence(1)))
     await service.close()
-    assert health["status"] == "degraded"
+    assert (asked.status_code, health["status"]) == (503, "degraded")
     assert "BATON_ASR_MODEL" in health["reason"]
     assert (answer.status_code, answer.json()["code"]) == (503, "model_missing")
     assert await db["asr_tasks"].count_documents({}) == 0
 
 
-async def test_with_a_truncated_model_tasks_wait_and_the_service_says_why(mortals, folder, tmp_path, sentences) -> None:
+async def test_with_a_truncated_model_tasks_wait_and_the_service_says_why(
+    service: SpeechService, mortals, folder, tmp_path, sentences
+) -> None:
     for name in ("config.json", "tokenizer.json", "vocabulary.txt", "model.bin"):
         content = (folder / "models" / "whisper-base" / name).read_bytes()
         (tmp_path / name).write_bytes(content[: len(content) // 2] if name == "model.bin" else content)
-    service = mortals[0]
-    service.environment["BATON_ASR_MODEL"] = str(tmp_path)
-    await service.start()
-    task_id = (await service.submit("k", wav(sentences[0]))).json()["task_id"]
-    health = await service.seen("/healthz", lambda health: health["status"] == "degraded")
+    halved = mortals[0]
+    halved.environment["BATON_ASR_MODEL"] = str(tmp_path)
+    await halved.start()
+    task_id = (await halved.submit("k", wav(sentences[0]))).json()["task_id"]
+    health = await halved.seen("/healthz", lambda health: health["status"] == "degraded")
     assert "cannot be loaded" in health["reason"]
-    assert (await service.submit("other", wav(sentences[0]))).status_code == 503
-    await service.until(task_id, lambda task: task["state"] == "queued")
+    assert (await halved.submit("other", wav(sentences[0]))).status_code == 503
+    await halved.until(task_id, lambda task: task["state"] == "queued")
     (tmp_path / "model.bin").write_bytes((folder / "models" / "whisper-base" / "model.bin").read_bytes())
-    task = await service.until(task_id, lambda task: task["state"] in ("completed", "failed"))
+    task = await halved.until(task_id, lambda task: task["state"] in ("completed", "failed"))
     assert error_rate(SENTENCES[0], task) <= WORST_ERROR_RATE
