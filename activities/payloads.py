@@ -198,6 +198,13 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     hint: str | None = None  # a webhook's word: started, ended
 
 
+class StreamHook(msgspec.Struct, frozen=True):
+    """What signs the hooks of a stream, and the session that they are about now."""
+
+    secret: str
+    session_id: str
+
+
 class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     """The shared transcription of a session under one provider, model and set of options."""
 

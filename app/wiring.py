@@ -32,6 +32,7 @@ from app.acts import Audit, operator_acts
 from app.dispatching import summary_dispatcher
 from app.secret import secret_of
 from app.settings import Settings
+from app.stream_hooks import StreamHooks
 from app.subscriptions import SubscriptionParts, Subscriptions
 from app.web.parts import WebParts
 from app.web.probes import http_probe, mongo_probe, redis_probe
@@ -180,6 +181,7 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
             secret=secret_of(settings),
             accounts=accounts,
             subscriptions=subscriptions,
+            hooks=StreamHooks(opened.records.sessions, parts.publisher, parts.clock),
             streams=parts.streams,
             recordings=opened.records.recordings,
             projections=opened.projections,

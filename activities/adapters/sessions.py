@@ -16,7 +16,7 @@ from pymongo.errors import DuplicateKeyError
 
 from activities.adapters.guard import parsed_url
 from activities.adapters.objects import Objects, derived_id, first_time, forward, literals, loaded
-from activities.payloads import Gap, MediaSegment, Packaged, SessionState
+from activities.payloads import Gap, MediaSegment, Packaged, SessionState, StreamHook
 from activities.records import SessionRecord
 from activities.timeline import CapturedSegment, address_of
 from kernel import Clock, StaleRound, boundary
@@ -133,6 +133,13 @@ class SessionRecords:
         """The session, or None."""
         found = await self._sessions.get(session_id)
         return _session(found) if found else None
+
+    async def hook(self, stream_id: str) -> StreamHook | None:
+        """What signs the hooks of a stream, and the session that they are about."""
+        stream = await self._streams.get(stream_id)
+        if stream is None:
+            return None
+        return StreamHook(stream["secret"], derived_id("ses", stream_id, stream["current"]))
 
     async def several(self, session_ids: Sequence[str]) -> dict[str, SessionRecord]:
         """Sessions by id."""

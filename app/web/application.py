@@ -10,7 +10,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Message, Scope
 
-from app.web import downloads, live, operator, summaries
+from app.web import downloads, hooks, live, operator, summaries
 from app.web.access import from_our_pages
 from app.web.assets import asset
 from app.web.errors import answer
@@ -60,6 +60,7 @@ def create_app(parts: WebParts) -> Litestar:
             home.router,
             summary.router,
             operators.router,
+            hooks.stream_hook,
             sign_in.sign_in_page,
             sign_in.sign_in,
             sign_in.sign_out,

@@ -36,6 +36,13 @@ class Reason(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     from_step: Annotated[str, Meta(max_length=40)] | None = None
 
 
+class HookView(msgspec.Struct, frozen=True):
+    """For whoever sets up a stream's own system."""
+
+    path: str
+    secret: str
+
+
 class ActResult(msgspec.Struct, frozen=True):
     """Whether the act changed anything."""
 
@@ -74,6 +81,14 @@ async def change_limits(parts: Parts, resource: FromPath[str], data: JSONBody[Ne
     return await permit(parts, resource)
 
 
+@get("/streams/{stream_id:str}/hook", tags=TAGS, summary="Where a stream's own system sends its hooks, and its secret")
+async def read_hook(parts: Parts, stream_id: FromPath[str]) -> HookView:
+    secret = await parts.hooks.secret_of(stream_id)
+    if secret is None:
+        raise not_found("stream", stream_id)
+    return HookView(f"/hooks/streams/{stream_id}", secret)
+
+
 @post("/workflows/{workflow_id:str}/{act:str}", tags=TAGS, status_code=200, summary="Supersede, retry, release, repair")
 async def perform(
     request: SignedIn, parts: Parts, workflow_id: WorkflowId, act: FromPath[str], data: JSONBody[Reason]
@@ -107,6 +122,6 @@ async def act_on(parts: WebParts, workflow_id: str, act: str, given: Reason, ope
 
 router = Router(
     "/api/ops",
-    route_handlers=[read_overview, list_workflows, read_workflow, change_limits, perform],
+    route_handlers=[read_overview, list_workflows, read_workflow, change_limits, read_hook, perform],
     guards=[signed_in, operators_only],
 )

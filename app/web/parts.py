@@ -12,6 +12,7 @@ from litestar.params import SkipValidation
 
 from app.accounts import Accounts, User
 from app.settings import Settings
+from app.stream_hooks import StreamHooks
 from app.subscriptions import Subscriptions
 from kernel.lanes import Lanes
 from kernel.limits import PermitLimits
@@ -51,6 +52,7 @@ class WebParts:
     """Signs cookies; never empty."""
     accounts: Accounts
     subscriptions: Subscriptions
+    hooks: StreamHooks
     streams: ClientStreams
     recordings: Recordings
     projections: Projections

@@ -11,6 +11,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "malformed_request": (400, "the body or a header cannot be read at all"),
     "not_signed_in": (401, "no session and no token, or one that is not (any more) valid"),
     "wrong_password": (401, "no user has this name with this password"),
+    "bad_signature": (401, "a hook is not signed by its stream, or too long ago"),
     "cross_site_request": (403, "a browser sent this from another site, or does not say from where"),
     "operators_only": (403, "the signed-in person is not an operator"),
     "not_found": (404, "there is nothing here, or it is somebody else's"),
