@@ -15,7 +15,7 @@ from app.web.access import from_our_pages
 from app.web.assets import asset
 from app.web.errors import answer
 from app.web.health import healthz
-from app.web.pages import home, operators, sign_in, summary
+from app.web.pages import home, language, operators, sign_in, summary
 from app.web.parts import WebParts
 from app.web.problems import CODES
 
@@ -64,10 +64,12 @@ def create_app(parts: WebParts) -> Litestar:
             sign_in.sign_in_page,
             sign_in.sign_in,
             sign_in.sign_out,
+            language.language,
             asset,
         ],
         dependencies={"parts": Provide(the_parts)},
         guards=[from_our_pages],
+        before_request=language.choose,
         exception_handlers={Exception: answer},
         before_send=[_add_headers],
         request_max_body_size=BODY_LIMIT,

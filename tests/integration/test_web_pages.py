@@ -163,3 +163,18 @@ async def test_every_file_a_page_names_is_there_and_may_be_kept(web, browser):
     assert (stale.status_code, stale.headers["cache-control"]) == (200, "no-store")
     for outside in ("/static/x/../../pyproject.toml", "/static/x/%2e%2e/texts/en.json", "/static/x/nothing.js"):
         assert (await browser.get(outside)).status_code == 404
+
+
+async def test_pages_speak_the_language_that_was_chosen_and_go_back_where_it_was_chosen(web):
+    async with web.client("li", accept="text/html") as li:
+        chosen = await li.get("/language/zh", headers={"referer": f"{web.url}/?a=1"})
+        assert (chosen.status_code, chosen.headers["location"]) == (303, "/?a=1")
+        chinese = await li.get("/")
+        assert '<html lang="zh">' in chinese.text
+        assert "不看直播" in chinese.text
+        assert chinese.text.count('href="/language/') == 2
+        assert (await li.get("/language/en", headers={"referer": "https://evil.example//x"})).headers["location"] == "/"
+        assert '<html lang="en">' in (await li.get("/", headers={"accept-language": "zh-CN"})).text
+        assert (await li.get("/language/xx")).status_code == 404
+    async with web.client("li", accept="text/html") as other:
+        assert '<html lang="zh">' in (await other.get("/", headers={"accept-language": "zh-CN,en;q=0.5"})).text

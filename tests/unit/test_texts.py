@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+import pytest
 
 from activities.payloads import Language, Style, SummaryState
 from app.web.problems import CODES
-from app.web.texts import FOR_SCRIPTS, ONLY_SCRIPTS, load_texts
+from app.web.texts import FOR_SCRIPTS, ONLY_SCRIPTS, load_texts, speak, texts
 from app.web.workflow_views import Waiting
 from kernel.model import StepStatus
 
@@ -35,6 +36,40 @@ def test_every_text_that_is_named_exists():
     whole = {key for key in USED if not key.endswith(".")}
     assert len(whole) > 80
     assert whole - TEXTS.keys() == set()
+
+
+def test_both_catalogues_have_the_same_keys_and_places_to_fill_in():
+    other = msgspec.json.decode((FRONTEND / "texts" / "zh.json").read_bytes(), type=dict[str, str])
+    assert other.keys() == TEXTS.keys()
+    told = {key: set(re.findall(r"{(\w+)}", text)) for key, text in TEXTS.items()}
+    for key, text in other.items():
+        places = set(re.findall(r"{(\w+)}", text))
+        assert places == told[key] or (key.startswith("reason.") and places <= told[key]), key
+
+
+@pytest.mark.parametrize(
+    ("wished", "accepted", "spoken"),
+    [
+        (None, "", "en"),
+        (None, "zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        (None, "fr, zh;q=0.5", "zh"),
+        (None, "fr", "en"),
+        ("en", "zh", "en"),
+        ("zh", "en-GB", "zh"),
+        ("../etc", "zh", "zh"),
+    ],
+)
+def test_a_choice_counts_before_what_the_browser_asks_for(wished, accepted, spoken):
+    speak(wished, accepted)
+    assert texts.language == spoken
+    assert texts("language.zh") == "中文"
+
+
+def test_every_reason_has_its_text():
+    source = (FRONTEND.parent / "app" / "reasons.py").read_text(encoding="utf-8")
+    codes = set(re.findall(r"Reason\(\s*\"(\w+)\"", source)) | set(re.findall(r"\"(\w+_permit)\"", source))
+    assert len(codes) > 8
+    assert {f"reason.{code}" for code in codes} == {key for key in TEXTS if key.startswith("reason.")}
 
 
 def test_every_text_is_used():

@@ -10,9 +10,7 @@ from markupsafe import Markup
 
 from app.accounts import User
 from app.web.assets import FOLDER, ROOT
-from app.web.texts import load_texts
-
-texts = load_texts("en")
+from app.web.texts import CATALOGUES, texts
 
 
 class Shell(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +92,7 @@ def _make_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["t"] = texts
+    environment.globals |= {"t": texts, "catalogues": list(CATALOGUES)}
     environment.filters |= {"when": when, "clock": clock, "span": span, "pretty": pretty}
     return environment
 

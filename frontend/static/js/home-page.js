@@ -51,7 +51,7 @@ function show(summary) {
   const underWay = ["transcribing", "writing"].includes(summary.state);
   card.querySelector("[data-progress-text]").textContent = underWay ? `, ${summary.progress} %` : "";
   const reason = card.querySelector("[data-reason-text]");
-  reason.textContent = summary.reason?.text ?? "";
+  reason.textContent = summary.reason ? t(`reason.${summary.reason.code}`, summary.reason) : "";
   reason.hidden = !summary.reason;
 }
 

@@ -76,7 +76,7 @@ function showReason(reason) {
   const box = document.getElementById("reason");
   box.hidden = !reason;
   if (!reason) return;
-  box.querySelector("[data-reason-text]").textContent = reason.text;
+  box.querySelector("[data-reason-text]").textContent = t(`reason.${reason.code}`, reason);
   put(box.querySelector("[data-reason-since]"), t("since"), reason.since, "elapsed");
   put(box.querySelector("[data-reason-until]"), t("until"), reason.until, "left");
 }
