@@ -28,13 +28,23 @@ def demo_file(folder: Path) -> Content | None:
         return None
 
 
+def _heed_interrupts() -> None:
+    """Whoever runs the tests in the background may have told them, and so their children, to ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def demo_in(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Content]]:
     """A running demo of its own process, and its `demo.json`."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("BATON_")}
     command = [sys.executable, stand_in.__file__, "demo", str(folder)]
     with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=_heed_interrupts,
     ) as process:
         try:
             yield process, until(lambda: demo_file(folder) or process.poll())
