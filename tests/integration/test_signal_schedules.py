@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kernel import Definition, Signal, Status, Step, StepContext, WaitForSignal, workflow_id_of
+from kernel.model import Resume
 from kernel.testing import Fleet
 from tests.kernel_kit import Kit
 from tests.shapes import ObjectInput
@@ -86,3 +87,19 @@ async def test_every_wait_is_woken_once_whatever_the_schedule(kit: Kit) -> None:
     assert sum(listeners.woken.values()) == SCHEDULES * WAITS
     matched = await kit.business.db["workflow_signals"].count_documents({"match_time": {"$ne": None}})
     assert matched == SCHEDULES * WAITS, "one signal consumed for each wait"
+
+
+async def test_a_late_wake_up_for_a_wait_that_is_over_misses_the_next_one(kit: Kit) -> None:
+    listeners = Listeners(kit)
+    workflow_id = await listeners.start("late")
+    await listeners.fleet.claim_and_run(workflow_id)
+    first = await kit.parts.instances.get(workflow_id)
+    assert first is not None
+    over = first.steps["listen"].wait
+    assert over is not None
+    await listeners.ring(workflow_id, 1, 0)
+    await listeners.fleet.claim_and_run(workflow_id)
+    second = await kit.parts.instances.get(workflow_id)
+    late = await kit.parts.instances.activate(workflow_id, "listen", over, Resume("signal", "late"), due=False)
+    assert late is None
+    assert await kit.parts.instances.get(workflow_id) == second
