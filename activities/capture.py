@@ -230,7 +230,7 @@ class Poll:
 
     async def _end(self, reason: str) -> Recorded:
         session, reel = self._session, self._reel
-        await self._sessions.mark(session.session_id, session.round, "ended")
+        await self._sessions.mark(session.session_id, session.round, "ended", tail=reel.tail)
         return Recorded(reason, reel.recorded_s, len(reel.gaps))
 
     async def _note(self, text: str | None) -> None:

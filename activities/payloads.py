@@ -99,6 +99,13 @@ class CaptureCheckpoint(msgspec.Struct, frozen=True):
     stored: int = 0  # segments stored
 
 
+class Tail(msgspec.Struct, frozen=True):
+    """The last segment that a recording dealt with, as the playlist named it."""
+
+    sequence: int
+    name: str  # file name and range
+
+
 class Packaged(msgspec.Struct, frozen=True):
     """The packaged recording: 16 kHz mono Opus in Ogg."""
 
@@ -196,6 +203,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float = 0.0
     error: str | None = None
     hint: str | None = None  # a webhook's word: started, ended
+    tail: Tail | None = None  # where the recording ended
 
 
 class StreamHook(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from activities.payloads import (
     SpeechStatus,
     Summary,
     SummaryState,
+    Tail,
     Transcript,
     Usage,
     WriteRequest,
@@ -64,8 +65,10 @@ class Sessions(Protocol):
 
     async def get(self, session_id: str) -> Session | None: ...
 
-    async def mark(self, session_id: str, round: int, state: SessionState, *, title: str | None = None) -> None:
-        """Move the session forward (`scheduled → live → ended`)."""
+    async def mark(
+        self, session_id: str, round: int, state: SessionState, *, title: str | None = None, tail: Tail | None = None
+    ) -> None:
+        """Move the session forward (`scheduled → live → ended`); `tail` says where it ended."""
         ...
 
     async def store_segment(

@@ -9,7 +9,6 @@ class SessionRecord(Session, frozen=True, kw_only=True):
     """A session with its place in its stream, its times and its present trouble."""
 
     number: int  # 1 is the stream's first session
-    closed: bool = False  # its workflow can never run again; the stream goes on with another session
     trouble: str | None = None  # what keeps the recording from going on
     trouble_at: datetime | None = None
     created_at: datetime

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from activities.payloads import CaptureCheckpoint, Gap, MediaSegment, PlaylistSnapshot
+from activities.payloads import CaptureCheckpoint, Gap, MediaSegment, PlaylistSnapshot, Tail
 
 EPSILON_S = 0.05  # durations are rounded in playlists
 
@@ -74,6 +74,11 @@ class Reel:
     def recorded_s(self) -> float:
         """Seconds that were really recorded."""
         return max(self.point.position_s - sum(gap.duration_s for gap in self.gaps), 0.0)
+
+    @property
+    def tail(self) -> Tail | None:
+        """The last segment that was kept or given up."""
+        return Tail(self.point.next_sequence - 1, self.point.last_name) if self.point.last_name else None
 
     # ---- what an earlier call left ----
 

@@ -11,8 +11,10 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from activities.payloads import Session, StreamHook
-from activities.plans import STREAM_HINT, watch_key
+from activities.payloads import StreamHook, WatchInput
+from activities.plans import STREAM_HINT, STREAM_WATCH, watch_key
+from activities.records import SessionRecord
+from activities.starts import keep_going
 from kernel import Clock, Publisher, Signal, workflow_id_of
 
 WINDOW_S = 300
@@ -42,8 +44,12 @@ class HookedSessions(Protocol):
         """What signs the hooks of a stream, and the session that they are about."""
         ...
 
-    async def get(self, session_id: str) -> Session | None:
+    async def get(self, session_id: str) -> SessionRecord | None:
         """The session."""
+        ...
+
+    async def follow(self, session: SessionRecord) -> SessionRecord:
+        """The session after one that is over."""
         ...
 
     async def store_hint(self, session_id: str, hint: Literal["started", "ended"]) -> bool:
@@ -65,7 +71,9 @@ class StreamHooks:
         return hook.secret if hook else None
 
     async def take(self, stream_id: str, timestamp: str, signed: str, body: bytes) -> bool:
-        """Store the event and wake the watch; False where the session is over.
+        """Store the event and wake the watch; False where it is about a session that is over.
+
+        A stream that starts again is a new session, recorded from now on whether or not somebody waits already.
 
         Raises HookRefused, msgspec.ValidationError for a signed body that is no event, or StoreUnavailable.
         """
@@ -77,9 +85,17 @@ class StreamHooks:
             raise HookRefused
         event = msgspec.json.decode(body, type=StreamEvent)
         session = await self._sessions.get(hook.session_id)
+        if session and event.event == "started" and _over_since(session, timestamp):
+            session = await self._sessions.follow(session)
         if session is None or not await self._sessions.store_hint(session.session_id, event.event):
             return False
+        if event.event == "started":
+            await self._watch(session)
         return await self._ring(session.session_id, session.round, event.id)
+
+    async def _watch(self, session: SessionRecord) -> None:
+        wanted = WatchInput(session.session_id, session.round)
+        await keep_going(self._publisher, STREAM_WATCH.type, watch_key(session.session_id), wanted, round=session.round)
 
     async def _ring(self, session_id: str, round: int, event_id: str) -> bool:
         await self._publisher.deliver_signal(
@@ -97,3 +113,9 @@ class StreamHooks:
         if not timestamp.isascii() or not timestamp.isdigit():
             return False
         return abs(self._clock.hint(0).timestamp() - int(timestamp)) <= WINDOW_S
+
+
+def _over_since(session: SessionRecord, timestamp: str) -> bool:
+    """Whether the session was over before the event was signed: a late word of its own start begins nothing."""
+    over_at = session.ended_at or session.updated_at
+    return session.state in ("ready", "unavailable") and int(timestamp) > over_at.timestamp()

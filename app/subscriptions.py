@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from activities.payloads import Language, Style
 from activities.plans import SUMMARY, summary_key
 from activities.ports import QuotaExhausted, SourceFault, SourceRefused
-from activities.records import KeyReused, SummaryRecord
+from activities.records import KeyReused, SessionRecord, SummaryRecord
 from app.situations import Situations
 from app.subscription_ports import (
     Dispatching,
@@ -59,6 +59,7 @@ class SubscriptionParts:
     publisher: Superseding
     snapshots: Snapshots
     check_address: Callable[[str], Awaitable[None]]
+    begun_again: Callable[[SessionRecord], Awaitable[bool]]
     clock: Clock
     writer: str
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +117,8 @@ class Subscriptions:
         parts = self._parts
         known = parts.titles.get(url) or parts.titles.get(url.partition("?")[0], "")
         session = await parts.sessions.attach(url, known)
+        if await parts.begun_again(session):
+            session = await parts.sessions.follow(session)
         latest = await parts.summaries.latest(user_id, session.session_id, style, language)
         if latest and latest.removed_at:
             latest = await parts.removals.undo(user_id, latest.summary_id) or latest

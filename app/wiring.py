@@ -24,6 +24,7 @@ from activities.adapters.speech import AsrClient
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.transcripts import TranscriptRecords
 from activities.adapters.writer import ChatWriter
+from activities.comeback import Comeback
 from activities.plans import CONTENT_GENERATION, PLANS, SPEECH_RECOGNITION
 from activities.summary.definition import definition as summary_definition
 from activities.summary.record import SummaryPorts
@@ -75,7 +76,7 @@ class Ground:
     projections: Projections
     mutex: Mutex
     records: Records
-    guard: AddressGuard
+    source: HlsSource
     dispatcher: Dispatcher
     subscriptions: Subscriptions
 
@@ -89,24 +90,26 @@ async def ground(settings: Settings) -> AsyncGenerator[Ground]:
         database = open_database(client, settings.mongo_database)
         redis = open_redis(settings.redis_url)
         stack.push_async_callback(redis.aclose)
-        opened = _ground(settings, database, redis)
+        guard = AddressGuard(settings.allow_hosts.split(","))
+        fetcher = Fetcher(guard)
+        stack.push_async_callback(fetcher.aclose)
+        opened = _ground(settings, database, redis, guard, HlsSource(fetcher))
         await _ensure_indexes(opened)
         yield opened
 
 
-def _ground(settings: Settings, database: Database, redis: Any) -> Ground:
+def _ground(settings: Settings, database: Database, redis: Any, guard: AddressGuard, source: HlsSource) -> Ground:
     prefix = settings.redis_prefix
     parts = open_parts(
         database, redis, PLANS, prefix=prefix, permit_lease_s=settings.permit_lease_seconds, limits=PERMITS
     )
     projections, mutex = Projections(database, parts.clock), Mutex(redis, prefix)
     records = _records(settings, database, parts)
-    guard = AddressGuard(settings.allow_hosts.split(","))
     intents = Intents(database["summaries"], parts.clock)
     candidates = Candidates(redis, prefix, "summaries", parts.clock)
     dispatcher = summary_dispatcher(intents, parts.publisher, candidates, mutex, records.summaries)
-    service = _subscriptions(settings, parts, projections, records, guard, dispatcher)
-    return Ground(settings, database, redis, parts, projections, mutex, records, guard, dispatcher, service)
+    service = _subscriptions(settings, parts, projections, records, guard, source, dispatcher)
+    return Ground(settings, database, redis, parts, projections, mutex, records, source, dispatcher, service)
 
 
 def _records(settings: Settings, database: Database, parts: Parts) -> Records:
@@ -129,6 +132,7 @@ def _subscriptions(
     projections: Projections,
     records: Records,
     guard: AddressGuard,
+    source: HlsSource,
     dispatcher: Dispatcher,
 ) -> Subscriptions:
     return Subscriptions(
@@ -143,6 +147,7 @@ def _subscriptions(
             publisher=parts.publisher,
             snapshots=projections,
             check_address=guard.check,
+            begun_again=Comeback(source, parts.clock),
             clock=parts.clock,
             writer=settings.openai_model,
             titles={stream.url: stream.title for stream in settings.suggested_streams},
@@ -209,16 +214,15 @@ def _models_url(settings: Settings) -> str:
 async def worker(settings: Settings) -> AsyncGenerator[Worker]:
     """What `baton worker` is made of."""
     async with ground(settings) as opened, AsyncExitStack() as stack:
-        fetcher = Fetcher(opened.guard)
         speech = AsrClient(settings.asr_url)
         writer = ChatWriter(settings.openai_base_url, settings.openai_api_key, settings.openai_model)
-        for adapter in (fetcher, speech, writer):
+        for adapter in (speech, writer):
             stack.push_async_callback(adapter.aclose)
         repairs = Repairs(opened.parts.instances, opened.projections, opened.mutex)
         yield Worker(
             settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
             opened.parts,
-            _definitions(opened, HlsSource(fetcher), speech, writer),
+            _definitions(opened, speech, writer),
             opened.projections,
             opened.mutex,
             slots=settings.worker_slots,
@@ -227,11 +231,11 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
         )
 
 
-def _definitions(opened: Ground, source: HlsSource, speech: AsrClient, writer: ChatWriter) -> list[Definition]:
+def _definitions(opened: Ground, speech: AsrClient, writer: ChatWriter) -> list[Definition]:
     records, publisher = opened.records, opened.parts.publisher
     packager = OggOpusPackager(records.sessions.segments, records.recordings)
     return [
-        stream_watch.definition(stream_watch.WatchPorts(source, records.sessions, packager, publisher)),
+        stream_watch.definition(stream_watch.WatchPorts(opened.source, records.sessions, packager, publisher)),
         stream_transcript.definition(
             stream_transcript.TranscriptPorts(
                 records.transcripts, records.sessions, records.recordings, {speech.name: speech}, publisher

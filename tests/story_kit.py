@@ -11,6 +11,7 @@ from activities.adapters.request_keys import RequestKeys
 from activities.adapters.sessions import SessionRecords
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.transcripts import TranscriptRecords
+from activities.comeback import Comeback
 from activities.payloads import Packaged, SpeechSegment, SpeechStatus, Usage
 from activities.plans import PLANS, summary_key
 from activities.ports import SourceRefused
@@ -205,6 +206,7 @@ async def open_story(db: Any, redis: Any, prefix: str, clock: Clock, *, per_day:
             publisher=parts.publisher,
             snapshots=projections,
             check_address=check_address,
+            begun_again=Comeback(_Show(world), clock),
             clock=clock,
             writer="scripted",
         )

@@ -16,7 +16,7 @@ from pymongo.errors import DuplicateKeyError
 
 from activities.adapters.guard import parsed_url
 from activities.adapters.objects import Objects, derived_id, first_time, forward, literals, loaded
-from activities.payloads import Gap, MediaSegment, Packaged, SessionState, StreamHook
+from activities.payloads import Gap, MediaSegment, Packaged, SessionState, StreamHook, Tail
 from activities.records import SessionRecord
 from activities.timeline import CapturedSegment, address_of
 from kernel import Clock, StaleRound, boundary
@@ -73,11 +73,13 @@ class SessionRecords:
         """The current session of the stream at `url`, both made where they are missing. Raises SourceRefused."""
         address = normalised(url)
         stream = await self.keep_stream(address)
-        session = await self.keep_session(stream["_id"], stream["current"], address, title or title_of(address))
-        if not session.closed:
-            return session
-        stream = await self.begin_next(session.stream_id, session.number)
-        return await self.keep_session(stream["_id"], stream["current"], address, session.title)
+        return await self.keep_session(stream["_id"], stream["current"], address, title or title_of(address))
+
+    async def follow(self, session: SessionRecord) -> SessionRecord:
+        """The session after `session`, which is over: made, then made the stream's current one."""
+        following = await self.keep_session(session.stream_id, session.number + 1, session.url, session.title)
+        await self.begin_next(session.stream_id, session.number)
+        return following
 
     @boundary
     async def keep_stream(self, address: str) -> Document:
@@ -95,14 +97,11 @@ class SessionRecords:
         return _session(found)
 
     @boundary
-    async def begin_next(self, stream_id: str, number: int) -> Document:
-        """Move the stream on from session `number`, once; the stream."""
+    async def begin_next(self, stream_id: str, number: int) -> None:
+        """Move the stream on from session `number`, once."""
         following = {"$max": ["$current", literal(number + 1)]}
         changes = {"current": following, "updated_at": self._clock.now}
-        found = await self._streams.update({"_id": stream_id}, [{"$set": changes}])
-        if found is None:
-            raise StaleRound(f"the stream {stream_id} was removed")
-        return found
+        await self._streams.update({"_id": stream_id}, [{"$set": changes}])
 
     @boundary
     async def revive(self, session_id: str, round: int) -> SessionRecord:
@@ -113,12 +112,6 @@ class SessionRecords:
             return _session(await self._sessions.change(session_id, round, ["unavailable"], fields))
         except StaleRound:
             return await self._existing(session_id)
-
-    @boundary
-    async def close(self, session_id: str, round: int, error: str) -> None:
-        """Give the session up for good: the next subscriber gets another one."""
-        fields = literals({"state": "unavailable", "error": error, "closed": True})
-        await self._sessions.change(session_id, round, [*OPEN, "unavailable"], fields)
 
     @boundary
     async def store_hint(self, session_id: str, hint: Literal["started", "ended"]) -> bool:
@@ -149,7 +142,9 @@ class SessionRecords:
         return {one["_id"]: _session(one) for one in found}
 
     @boundary
-    async def mark(self, session_id: str, round: int, state: SessionState, *, title: str | None = None) -> None:
+    async def mark(
+        self, session_id: str, round: int, state: SessionState, *, title: str | None = None, tail: Tail | None = None
+    ) -> None:
         """Move the session forward; one that is further already stays there."""
         fields: Document = {"state": forward(ORDER, state)}
         if state == "live":
@@ -158,6 +153,8 @@ class SessionRecords:
             fields["ended_at"] = first_time("ended_at", self._clock)
         if title:
             fields["title"] = literal(title[:200])
+        if tail:
+            fields |= literals({"tail": tail})
         await self._sessions.change(session_id, round, OPEN, fields)
 
     @boundary

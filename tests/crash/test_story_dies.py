@@ -11,7 +11,7 @@ from tests.story_kit import Story, open_story
 from tests.unit.story import Source, window
 
 STORES = ("SessionRecords.", "TranscriptRecords.", "SummaryRecords.", "QuotaRecords.", "RequestKeys.", "Removals.")
-ASKED_FOR = ("SessionRecords.close", "SessionRecords.begin_next", "SessionRecords.store_hint", "Removals.cancel")
+ASKED_FOR = ("SessionRecords.store_hint", "Removals.cancel")
 """Writes at the word of an operator or of a stream's own system; they have tests of their own."""
 POINTS = [point for point in faults.points() if point.startswith(STORES) and not point.startswith(ASKED_FOR)]
 PEOPLE = ("li", "wang")
@@ -28,7 +28,10 @@ async def story(db: Any, redis: Any, prefix: str, clock: Clock) -> Story:
 
 
 async def tell(story: Story) -> None:
-    """Two people read their summaries, a third one changes his mind. Any part may have happened before."""
+    """Two people read their summaries, a third one changes his mind, the stream starts again and is read again.
+
+    Any part may have happened before.
+    """
     for person in PEOPLE:
         await story.subscribe(person, idempotency_key="k")
     await story.settle()
@@ -45,6 +48,16 @@ async def tell(story: Story) -> None:
     await story.subscriptions.remove("zhao", unwanted.id)
     story.wait(seconds=11)
     await story.settle()
+    await tell_of_the_next_evening(story)
+
+
+async def tell_of_the_next_evening(story: Story) -> None:
+    if await story.db["sessions"].count_documents({}) == 1:
+        story.world.source = Source(window(0, 2, path="b"), window(0, 3, path="b", ended=True))
+    story.wait(hours=2)
+    for person in PEOPLE:
+        await story.subscribe(person, idempotency_key="the next evening")
+    await story.settle()
 
 
 async def listed(story: Story, person: str) -> list[Any]:
@@ -52,11 +65,12 @@ async def listed(story: Story, person: str) -> list[Any]:
 
 
 async def check(story: Story) -> None:
-    """Everybody has one finished summary, object and workflow agree, and nothing was done twice."""
+    """Everybody has one finished summary of each evening, object and workflow agree, and nothing was done twice."""
     for person in PEOPLE:
-        (view,) = await listed(story, person)
-        assert (view.state, view.text.count("- ")) == ("completed", 2)
-        assert [one["returned"] for one in await holds(story, person)].count(False) == 1
+        views = await listed(story, person)
+        assert [(view.state, view.text.count("- ")) for view in views] == [("completed", 2)] * 2
+        assert len({view.session_id for view in views}) == 2
+        assert [one["returned"] for one in await holds(story, person)].count(False) == 2
     assert await listed(story, "zhao") == []
     assert {one["status"] for one in await story.all_instances()} <= {"completed", "canceled"}
     for stored in await story.db["summaries"].find({}).to_list(10):
@@ -64,10 +78,11 @@ async def check(story: Story) -> None:
         assert str(status) == stored["state"]
         assert "unsettled" not in stored
         assert stored["workflow_dispatch"]["status"] in ("dispatched", "canceled")
-    assert await story.db["segments"].count_documents({}) == 6
+    assert await story.db["segments"].count_documents({}) == 6 + 4
     transcripts = await story.db["transcripts"].find({}).to_list(10)
-    assert [one["state"] for one in transcripts] == ["completed"]
-    assert len(story.world.tasks) <= transcripts[0]["round"], "no second task for a window of a round"
+    assert [one["state"] for one in transcripts] == ["completed"] * 2
+    rounds = sum(one["round"] for one in transcripts)
+    assert len(story.world.tasks) <= rounds, "no second task for a window of a round"
 
 
 async def holds(story: Story, person: str) -> list[dict[str, Any]]:

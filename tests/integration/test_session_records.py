@@ -153,12 +153,11 @@ async def test_a_session_whose_recording_was_over_is_revived_as_ended(sessions: 
     assert (await sessions.revive(session.session_id, 1)).state == "ended"
 
 
-async def test_a_session_that_was_given_up_is_followed_by_one_new_one(sessions: SessionRecords) -> None:
+async def test_a_session_that_is_over_is_followed_by_one_new_one(sessions: SessionRecords) -> None:
     session = await sessions.attach(URL)
-    await sessions.close(session.session_id, 1, "superseded by an operator")
-    found = await asyncio.gather(*(sessions.attach(URL) for _ in range(10)))
-    assert {one.number for one in found} == {2}
-    assert {one.stream_id for one in found} == {session.stream_id}
+    followed = await asyncio.gather(*(sessions.follow(session) for _ in range(10)))
+    assert {one.number for one in [*followed, await sessions.attach(URL)]} == {2}
+    assert {(one.stream_id, one.state) for one in followed} == {(session.stream_id, "scheduled")}
 
 
 async def test_trouble_is_said_and_taken_back(sessions: SessionRecords) -> None:

@@ -97,6 +97,34 @@ async def test_the_same_subscription_again_is_the_same_summary(story: Story) -> 
     assert (await story.subscribe("wang")).id != first.id
 
 
+async def test_a_stream_that_has_begun_again_is_recorded_again_for_those_who_subscribe_now(story: Story) -> None:
+    first = await story.subscribe()
+    await story.settle()
+    story.world.source = Source(window(0, 1, path="b"), window(0, 3, path="b", ended=True))
+    assert (await story.subscribe()).id == first.id, "a minute after its end, a list may still be an old one"
+    story.wait(seconds=61)
+    second = await story.subscribe()
+    assert (await story.subscribe()).id == second.id
+    assert second.session_id != first.session_id
+    await story.settle()
+    done = await story.view("li", second.id)
+    assert (done.state, (await story.view("li", first.id)).state) == ("completed", "completed")
+    assert story.world.packaged == 2
+    transcripts = await story.db["transcripts"].find({}).to_list(5)
+    assert {one["session_id"] for one in transcripts} == {first.session_id, second.session_id}
+
+
+async def test_a_stream_that_is_still_over_is_not_recorded_again(story: Story) -> None:
+    await story.subscribe()
+    await story.settle()
+    story.wait(days=1)
+    await story.subscribe("wang")
+    story.world.source = Source(SourceGone("404"))
+    await story.subscribe("zhao")
+    await story.settle()
+    assert (await story.db["sessions"].count_documents({}), story.world.packaged) == (1, 1)
+
+
 async def test_a_key_used_again_gives_the_same_summary_and_never_another(story: Story) -> None:
     first = await story.subscribe(idempotency_key="k1")
     again, created = await story.subscriptions.subscribe("li", URL, idempotency_key="k1")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kernel import workflow_id_of
 from tests.web_kit import STREAM, WebKit, open_web_kit
 
 STREAM_ID = derived_id("str", normalised(STREAM))
+STARTED = b'{"id": "s2", "event": "started"}'
 ENDED = b'{"id": "e1", "event": "ended"}'
 
 
@@ -78,6 +80,24 @@ async def test_a_session_that_is_over_listens_no_more(web: WebKit, secret: str) 
         (record,) = (await li.get("/api/summaries")).json()
     await web.record_session(record)
     assert (await sent(web, secret)).json() == {"accepted": False}
+
+
+async def test_a_stream_that_starts_again_is_a_new_session_that_is_recorded_whoever_waits(
+    web: WebKit, secret: str, db: Any
+) -> None:
+    async with web.client("li") as li:
+        (record,) = (await li.get("/api/summaries")).json()
+        await web.record_session(record)
+        assert (await sent(web, secret, STARTED, age_s=60)).json() == {"accepted": False}, "signed before it was over"
+        await db["sessions"].update_one({}, {"$set": {"ended_at": datetime.now(UTC) - timedelta(seconds=2)}})
+        answers = [(await sent(web, secret, STARTED)).json() for _ in range(3)]
+        again = await li.post("/api/summaries", json={"url": STREAM})
+    assert answers == [{"accepted": True}] * 3
+    first, second = await db["sessions"].find({}).sort("number", 1).to_list(5)
+    assert (first["state"], second["state"], second["hint"]) == ("ready", "scheduled", "started")
+    watches = await db["workflow_instances"].find({"type": "stream_watch"}).to_list(5)
+    assert [one["biz_key"] for one in watches] == [watch_key(second["_id"])]
+    assert (again.status_code, again.json()["session_id"]) == (201, second["_id"])
 
 
 async def test_only_operators_see_a_secret(web: WebKit, secret: str) -> None:

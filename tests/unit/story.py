@@ -115,8 +115,10 @@ class Sessions:
     async def get(self, session_id: str) -> Session | None:
         return self.session if session_id == self.session.session_id else None
 
-    async def mark(self, session_id: str, round: int, state: Any, *, title: str | None = None) -> None:
-        self._set(round, f"mark {state}", state=state, title=title or self.session.title)
+    async def mark(
+        self, session_id: str, round: int, state: Any, *, title: str | None = None, tail: Any = None
+    ) -> None:
+        self._set(round, f"mark {state}", state=state, title=title or self.session.title, tail=tail)
 
     async def store_segment(
         self,
