@@ -160,10 +160,19 @@ class Chapter(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens as the provider counted them."""
+    """Tokens as the provider counted them. `cost`: what they came to, where their price is known."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: "Usage") -> "Usage":
+        costs = [usage.cost for usage in (self, other) if usage.cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(costs) if costs else None,
+        )
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -176,13 +185,25 @@ class Composed(msgspec.Struct, frozen=True):
 
 
 class WriteRequest(msgspec.Struct, frozen=True):
-    """What the writer is asked for."""
+    """What the writer is asked for: a summary, or notes of one section of a talk that it cannot read at once."""
 
     title: str
     style: Style
     language: str  # auto, or a code such as en, zh
     segments: list[SpeechSegment]
     gaps: list[Gap] = []
+    kind: Literal["summary", "notes"] = "summary"
+    condensed: bool = False  # `segments` are notes themselves
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """What the model noted of one section. `too_long`: it could not read so much at once, and noted nothing."""
+
+    start_s: float
+    end_s: float
+    lines: list[SpeechSegment] = []
+    usage: Usage = Usage()
+    too_long: bool = False
 
 
 # ---- business objects as activities see them ------------------------------------------------------------------------
@@ -243,6 +264,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     language: Language
     text: str = ""
     composed_round: int = 0  # the round whose text this is
+    section: int = 0  # of `sections`: how far a talk that is too long for the model has been read
+    sections: int = 0
     chapters: list[Chapter] = []
     usage: Usage = Usage()
     model: str = ""

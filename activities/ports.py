@@ -4,13 +4,14 @@ Every business write takes the round (`fencing_token`) and raises `kernel.StaleR
 round or has ended; a repeated write of the same fact is not an error.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from activities.payloads import (
     Composed,
     Gap,
     MediaSegment,
+    Notes,
     Packaged,
     PlaylistSnapshot,
     Session,
@@ -132,6 +133,19 @@ class Summaries(Protocol):
         """Move to a non-terminal state."""
         ...
 
+    async def notes(self, summary_id: str) -> Mapping[str, Notes]:
+        """What was stored of the sections, by key."""
+        ...
+
+    async def store_notes(
+        self, summary_id: str, round: int, key: str, notes: Notes, *, section: int, sections: int
+    ) -> None:
+        """Keep the notes of one section; the key follows from what was asked, so that they are paid for once.
+
+        `section` of `sections` have been read now.
+        """
+        ...
+
     async def store_composed(self, summary_id: str, round: int, composed: Composed) -> None:
         """Keep the text of this round (the record is not yet completed)."""
         ...
@@ -191,8 +205,12 @@ class Writer(Protocol):
 
     model: str
 
+    def parts(self, request: WriteRequest) -> int:
+        """In how many parts the request must be sent so that each fits into the model's context; 1: it fits."""
+        ...
+
     def write(self, request: WriteRequest) -> AsyncIterator[str | Usage]:
-        """Stream the summary as Markdown. Raises WriterFault (retry) or WriterRefused (fatal)."""
+        """Stream the text as Markdown. Raises WriterFault (retry), TooLong (split) or WriterRefused (fatal)."""
         ...
 
 
@@ -213,3 +231,7 @@ class UselessAnswer(WriterFault):
 
 class WriterRefused(Exception):
     """The model will never answer this request: a wrong key, an unknown model, a refused prompt."""
+
+
+class TooLong(Exception):
+    """The request does not fit into the model's context; says what the model's server said."""

@@ -83,7 +83,17 @@ def reason_of(now: datetime, situation: Situation) -> Reason | None:
         return own
     if step == "preprocess":
         return _recording(now, situation, situation.session)
-    return _transcribing(now, situation) if step == "transcribe" else None
+    return _transcribing(now, situation) if step == "transcribe" else _reading(situation.summary)
+
+
+def _reading(summary: SummaryRecord) -> Reason | None:
+    """How far a talk that the model cannot read at once has been read."""
+    if summary.section >= summary.sections:
+        return None
+    text = (
+        f"The talk is longer than the model reads at once: {summary.section} of {summary.sections} sections are read."
+    )
+    return Reason("reading_sections", text, summary.updated_at)
 
 
 # ---- any workflow ----

@@ -54,6 +54,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Key for that endpoint."""
     openai_model: str = "baton-extractive"
     """Model name sent to that endpoint."""
+    openai_context_tokens: Annotated[int, Meta(ge=500)] = 32_768
+    """Tokens that the model reads at once; a longer talk is written in sections."""
+    openai_tokenizer: str = ""
+    """The model's `tokenizer.json`, to count with; empty: a safe bound."""
+    openai_prices: Annotated[str, Meta(pattern=r"^(\d+(\.\d+)?/\d+(\.\d+)?)?$")] = ""
+    """What a million tokens cost, `0.15/0.60` for prompt and answer, in any currency; empty: unknown."""
     writer_port: Port = 0
     """Port of `baton writer`."""
     writer_chars_per_second: Annotated[float, Meta(ge=0)] = 400.0

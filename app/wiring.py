@@ -11,6 +11,7 @@ from typing import Any, cast
 import httpx
 
 from activities import stream_fanout, stream_transcript, stream_watch
+from activities.adapters.budget import Budget, counter
 from activities.adapters.fetch import Fetcher
 from activities.adapters.guard import AddressGuard
 from activities.adapters.hls import HlsSource
@@ -23,7 +24,7 @@ from activities.adapters.sessions import SessionRecords
 from activities.adapters.speech import AsrClient
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.transcripts import TranscriptRecords
-from activities.adapters.writer import ChatWriter
+from activities.adapters.writer import ChatWriter, read_price
 from activities.comeback import Comeback
 from activities.plans import CONTENT_GENERATION, PLANS, SPEECH_RECOGNITION
 from activities.summary.definition import definition as summary_definition
@@ -32,7 +33,7 @@ from app.accounts import Accounts
 from app.acts import Audit, operator_acts
 from app.dispatching import summary_dispatcher
 from app.secret import secret_of
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from app.stream_hooks import StreamHooks
 from app.subscriptions import SubscriptionParts, Subscriptions
 from app.web.parts import WebParts
@@ -197,13 +198,14 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
                 "mongo": mongo_probe(opened.database),
                 "redis": redis_probe(opened.redis),
                 "asr": http_probe(client, f"{settings.asr_url}/healthz" if settings.asr_url else ""),
-                "writer": http_probe(client, _models_url(settings), settings.openai_api_key),
+                "writer": http_probe(client, models_url(settings), settings.openai_api_key),
             },
             acts=cast(Any, acts),
         )
 
 
-def _models_url(settings: Settings) -> str:
+def models_url(settings: Settings) -> str:
+    """Where the language model's server lists its models; empty where none is set."""
     return f"{settings.openai_base_url.rstrip('/')}/models" if settings.openai_base_url else ""
 
 
@@ -215,7 +217,7 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
     """What `baton worker` is made of."""
     async with ground(settings) as opened, AsyncExitStack() as stack:
         speech = AsrClient(settings.asr_url)
-        writer = ChatWriter(settings.openai_base_url, settings.openai_api_key, settings.openai_model)
+        writer = _writer(settings)
         for adapter in (speech, writer):
             stack.push_async_callback(adapter.aclose)
         repairs = Repairs(opened.parts.instances, opened.projections, opened.mutex)
@@ -229,6 +231,20 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
             pace=Pace(settings.lease_seconds, settings.poll_seconds, settings.scan_seconds),
             recover=(opened.dispatcher.recover, opened.subscriptions.purge, repairs.run_in_turn),
         )
+
+
+def _writer(settings: Settings) -> ChatWriter:
+    try:
+        count = counter(settings.openai_tokenizer)
+    except ValueError as error:
+        raise SettingsError(f"BATON_OPENAI_TOKENIZER is not accepted: {error}") from error
+    return ChatWriter(
+        settings.openai_base_url,
+        settings.openai_api_key,
+        settings.openai_model,
+        budget=Budget(settings.openai_context_tokens, count),
+        price=read_price(settings.openai_prices),
+    )
 
 
 def _definitions(opened: Ground, speech: AsrClient, writer: ChatWriter) -> list[Definition]:

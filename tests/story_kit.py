@@ -46,6 +46,8 @@ class World:
     tasks: dict[str, str] = field(default_factory=dict)  # task id by key
     polls: dict[str, int] = field(default_factory=dict)
     written: int = 0
+    reads: int = 1000  # characters that the writer reads at once
+    noted: int = 0
 
 
 class Packager:
@@ -94,10 +96,18 @@ class Writer:
 
     model = "scripted"
 
+    def parts(self, request: Any) -> int:
+        said = sum(len(segment.text) for segment in request.segments)
+        return -(-said // self._world.reads)
+
     def __init__(self, world: World) -> None:
         self._world = world
 
     async def write(self, request: Any) -> Any:
+        if request.kind == "notes":
+            self._world.noted += 1
+            yield "".join(f"- {segment.text[:6]}" for segment in request.segments)
+            return
         self._world.written += 1
         yield f"# {request.title}\n\n"
         if self._world.writer_errors:

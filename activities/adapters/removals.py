@@ -49,7 +49,7 @@ class Removals:
     @boundary
     async def carry_out(self, summary_id: str) -> None:
         """Cancel object and intent and forget the text, in one update; nothing where it was undone."""
-        forgotten = literals({"text": "", "chapters": []})
+        forgotten = literals({"text": "", "chapters": [], "notes": {}})
         changes = {**self._canceled("The summary was removed."), **forgotten, "purged_at": self._clock.now}
         await self._objects.update({"_id": summary_id, **self._due()}, [{"$set": changes}])
 

@@ -6,9 +6,11 @@ summary; after a removal the next incarnation is another one. A removal can be u
 
 from typing import Any
 
+import msgspec
+
 from activities.adapters.objects import Objects, derived_id, first_time, forward, literals, loaded
 from activities.adapters.quota import QuotaRecords
-from activities.payloads import Composed, Language, Style, Summary, SummaryInput, SummaryState
+from activities.payloads import Composed, Language, Notes, Style, Summary, SummaryInput, SummaryState
 from activities.plans import SUMMARY, TRANSCRIPT_FAILED, TRANSCRIPT_READY
 from activities.records import SummaryRecord
 from kernel import Clock, StaleRound, boundary
@@ -19,6 +21,8 @@ from kernel.writes import Document, literal, wrapped
 INITIAL = "waiting_for_stream"
 ORDER = [INITIAL, "transcribing", "writing"]
 WAITING = (INITIAL, "transcribing")
+WHOLE = {"notes": 0}
+"""All of a summary but the notes that it was written from, which only its writing reads."""
 
 
 class SummaryRecords:
@@ -95,14 +99,14 @@ class SummaryRecords:
             condition["$or"] = [{"created_at": {"$lt": last.created_at}}, same_time]
         order = [("created_at", -1), ("_id", -1)]
         async with wrapped():
-            found = await self._collection.find(condition).sort(order).limit(limit).to_list(limit)
+            found = await self._collection.find(condition, WHOLE).sort(order).limit(limit).to_list(limit)
         return [_summary(one) for one in found]
 
     # ---- the port Summaries ----
 
     async def get(self, summary_id: str) -> SummaryRecord | None:
         """The summary, or None. A removed one stays until its removal has been carried out."""
-        found = await self._objects.get(summary_id)
+        found = await self._objects.get(summary_id, WHOLE)
         return _summary(found) if found else None
 
     async def hold_quota(self, summary_id: str, round: int) -> None:
@@ -119,6 +123,20 @@ class SummaryRecords:
     async def mark(self, summary_id: str, round: int, state: SummaryState) -> None:
         """Move forward to a state that is no end; one that is further already stays there."""
         await self._objects.change(summary_id, round, ORDER, {"state": forward(ORDER, state)})
+
+    async def notes(self, summary_id: str) -> dict[str, Notes]:
+        """What was stored of the sections, by key, whichever round asked for it."""
+        found = await self._objects.get(summary_id, {"notes": 1})
+        return msgspec.convert((found or {}).get("notes", {}), dict[str, Notes])
+
+    @boundary
+    async def store_notes(
+        self, summary_id: str, round: int, key: str, notes: Notes, *, section: int, sections: int
+    ) -> None:
+        """Keep what the model noted of one section, and the round that asked; repeated, it replaces the same."""
+        fields = literals({f"notes.{key}": notes, "section": section, "sections": sections})
+        fields[f"notes.{key}"] = {"$mergeObjects": [fields[f"notes.{key}"], {"round": literal(round)}]}
+        await self._objects.change(summary_id, round, ORDER, fields)
 
     @boundary
     async def store_composed(self, summary_id: str, round: int, composed: Composed) -> None:
@@ -154,7 +172,7 @@ class SummaryRecords:
             session_id = await self._session_of(source_id)
         condition = {"session_id": session_id, "_id": {"$gt": after}, "state": {"$in": [*WAITING]}}
         async with wrapped():
-            found = await self._collection.find(condition).sort("_id", 1).limit(limit).to_list(limit)
+            found = await self._collection.find(condition, WHOLE).sort("_id", 1).limit(limit).to_list(limit)
         return [_summary(one) for one in found]
 
     async def _session_of(self, transcript_id: str) -> str | None:

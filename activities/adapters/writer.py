@@ -4,24 +4,38 @@ A summary counts only when the model said that it is finished: whatever else end
 Retries are the kernel's. The bytes of the stream are read here, because real servers send more than the SDK takes.
 """
 
+import re
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 import openai
 
+from activities.adapters.budget import Budget, most_tokens
 from activities.adapters.events import EventData, LineTooLong
-from activities.adapters.prompts import framed, instructions
+from activities.adapters.prompts import BEGIN, END, framed, instructions
 from activities.adapters.retry_after import retry_after_s
 from activities.adapters.thoughts import ThoughtFilter
 from activities.payloads import Usage, WriteRequest
-from activities.ports import UselessAnswer, WriterFault, WriterRefused
+from activities.ports import TooLong, UselessAnswer, WriterFault, WriterRefused
 
 IDLE_TIMEOUT_S = 90.0  # between two pieces of the answer
 MAX_DETAIL = 300
 MAX_TEXT = 1_000_000  # characters; no summary is that long
 PASSING = {408, 409, 425, 429}  # besides all of 5xx
+HEAD_BYTES = 2_000  # of an answer, kept to say what it was where it is no chat answer
+USUAL_CONTEXT = 32_768
+TOO_LONG = re.compile(
+    r"context.{0,20}(length|window|size)|maximum.{0,20}(context|tokens)|too (long|many tokens)"
+    r"|exceed\w*.{0,40}(token|context)",
+    re.IGNORECASE,
+)
+"""How servers say that a request does not fit; their codes differ as much as their words."""
+ECHOED = re.compile(rf"{BEGIN}|{END}|^\s*Style: \w+\s+Language: ")
+"""What stands in the request and in no summary."""
 
 
 class _Delta(msgspec.Struct):
@@ -47,11 +61,45 @@ class _Chunk(msgspec.Struct):
     error: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, in any one currency."""
+
+    prompt: float
+    completion: float
+
+    def of(self, usage: Usage) -> float:
+        """The cost of a usage."""
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1_000_000
+
+
+def read_price(text: str) -> Price | None:
+    """`0.15/0.60`: of a million tokens of prompt and of answer; None for no text. Raises ValueError."""
+    if not text:
+        return None
+    prompt, _, completion = text.partition("/")
+    return Price(float(prompt), float(completion))
+
+
+USUAL_BUDGET = Budget(USUAL_CONTEXT, most_tokens)
+
+
+class _Failure(msgspec.Struct):
+    """A failure that came with status 200."""
+
+    error: Any
+
+
 class ChatWriter:
     """Writes summaries with one model of one endpoint."""
 
-    def __init__(self, base_url: str, api_key: str, model: str) -> None:
+    def __init__(
+        self, base_url: str, api_key: str, model: str, *, budget: Budget = USUAL_BUDGET, price: Price | None = None
+    ) -> None:
         self.model = model
+        self._address = _shown(base_url)
+        self._budget = budget
+        self._price = price
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             api_key=api_key,
@@ -62,8 +110,12 @@ class ChatWriter:
     async def aclose(self) -> None:
         await self._client.close()
 
+    def parts(self, request: WriteRequest) -> int:
+        """In how many parts the request must be sent so that each fits into the model's context."""
+        return self._budget.parts(instructions(request), framed(request.segments, request.gaps))
+
     async def write(self, request: WriteRequest) -> AsyncIterator[str | Usage]:
-        """Stream the summary as Markdown; the last item is the usage. Raises WriterFault or WriterRefused."""
+        """Stream the text as Markdown; the last item is the usage. Raises WriterFault, TooLong or WriterRefused."""
         reply = _Reply()
         try:
             async with self._client.chat.completions.with_streaming_response.create(
@@ -80,11 +132,14 @@ class ChatWriter:
         except openai.APIStatusError as error:
             raise _refusal_of(error) from error
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
-            raise WriterFault("The model did not answer in time.") from error
+            raise WriterFault(f"The model at {self._address} did not answer in time.") from error
         except (openai.APIError, httpx2.TransportError) as error:
-            raise WriterFault(f"The connection to the model failed ({_cause(error)}).") from error
+            raise WriterFault(f"The connection to the model at {self._address} failed ({_cause(error)}).") from error
         reply.check()
-        yield reply.usage
+        yield reply.usage if self._price is None else self._priced(self._price, reply.usage)
+
+    def _priced(self, price: Price, usage: Usage) -> Usage:
+        return Usage(usage.prompt_tokens, usage.completion_tokens, price.of(usage))
 
 
 class _Reply:
@@ -95,13 +150,14 @@ class _Reply:
         self._finish: str | None = None
         self._thoughts = ThoughtFilter()
         self._begun = False
-        self._length = 0
+        self._text = ""
         self._refusal = ""
+        self._head = b""
 
     async def texts(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
         """The summary's text. A connection that breaks after the model has finished changes nothing."""
         try:
-            async for chunk in _chunks(pieces):
+            async for chunk in _chunks(self._seen(pieces)):
                 self._begun = True
                 if text := self._said(self._take(chunk)):
                     yield text
@@ -111,9 +167,15 @@ class _Reply:
         if text := self._said(self._thoughts.finish()):
             yield text
 
+    async def _seen(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for piece in pieces:
+            if len(self._head) < HEAD_BYTES:
+                self._head += piece[: HEAD_BYTES - len(self._head)]
+            yield piece
+
     def _take(self, chunk: _Chunk) -> str:
         if chunk.error:
-            raise WriterFault(f"The model broke off with an error: {_detail(chunk.error)}.")
+            raise _broken_off(chunk.error)
         if chunk.usage:
             self.usage = Usage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
         for choice in (chunk.choices or [])[:1]:
@@ -125,16 +187,16 @@ class _Reply:
 
     def _said(self, text: str) -> str:
         """The text without blanks at the very beginning."""
-        text = text if self._length else text.lstrip()
-        self._length += len(text)
-        if self._length > MAX_TEXT:
+        text = text if self._text else text.lstrip()
+        self._text += text
+        if len(self._text) > MAX_TEXT:
             raise UselessAnswer(f"The model wrote more than {MAX_TEXT} characters; that is no summary.")
         return text
 
     def check(self) -> None:
         """Raises where the answer is not a whole summary."""
         if not self._begun:
-            raise WriterFault("The model's server sent an empty answer.")
+            raise _no_answer(self._head)
         if self._finish is None:
             raise WriterFault("The model's answer broke off before it was finished.")
         if self._finish == "length":
@@ -143,10 +205,12 @@ class _Reply:
             raise WriterRefused("The model's provider withheld the summary (content filter).")
         if self._thoughts.inside:
             raise UselessAnswer("The model's answer ended in the middle of its thoughts.")
-        if not self._length and self._refusal:
+        if not self._text and self._refusal:
             raise WriterRefused(f"The model refused to write: {self._refusal}")
-        if not self._length:
+        if not self._text:
             raise UselessAnswer("The model's answer is empty.")
+        if ECHOED.search(self._text):
+            raise UselessAnswer("The model repeated what it was given instead of writing of it.")
 
 
 async def _chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[_Chunk]:
@@ -169,8 +233,10 @@ def _plain(content: str | list[dict[str, Any]] | None) -> str:
     return content or ""
 
 
-def _refusal_of(error: openai.APIStatusError) -> WriterFault | WriterRefused:
-    status = error.status_code
+def _refusal_of(error: openai.APIStatusError) -> Exception:
+    status, said = error.status_code, _detail(error.body)
+    if status in (400, 413, 422) and (TOO_LONG.search(said) or status == 413):
+        return TooLong(said)
     if status >= 500 or status in PASSING:
         wait_s = retry_after_s(error.response.headers)
         return WriterFault(f"The model is not available now ({status}).", wait_s)
@@ -178,7 +244,29 @@ def _refusal_of(error: openai.APIStatusError) -> WriterFault | WriterRefused:
         return WriterRefused(f"The model's server does not accept the key ({status}). Check BATON_OPENAI_API_KEY.")
     if status == 404:
         return WriterRefused("The model, or its address, is unknown (404). Check BATON_OPENAI_MODEL and _BASE_URL.")
-    return WriterRefused(f"The model's server refused the request ({status}): {_detail(error.body)}.")
+    return WriterRefused(f"The model's server refused the request ({status}): {said}.")
+
+
+def _broken_off(error: Any) -> Exception:
+    said = _detail(error)
+    return TooLong(said) if TOO_LONG.search(said) else WriterFault(f"The model broke off with an error: {said}.")
+
+
+def _no_answer(head: bytes) -> Exception:
+    """What to say of an answer that holds no event of a chat."""
+    text = head.decode("utf-8", "replace").strip()
+    if text.startswith("<"):
+        return WriterFault("The model's server sent a web page instead of an answer. Check BATON_OPENAI_BASE_URL.")
+    try:
+        return _broken_off(msgspec.json.decode(text, type=_Failure).error)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return WriterFault("The model's server sent an empty answer.")
+
+
+def _shown(base_url: str) -> str:
+    """An address without a name and password or a query, which may be secrets."""
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _detail(said: object) -> str:

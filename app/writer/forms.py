@@ -62,7 +62,22 @@ def minutes(ranking: Ranking, phrases: Phrases) -> str:
     )
 
 
-FORMS: dict[str, Form] = {"brief": brief, "detailed": detailed, "chapters": chapters, "minutes": minutes}
+def notes(ranking: Ranking, phrases: Phrases) -> str:
+    """One of every four sentences, with its time."""
+    chosen: list[int] = []
+    for part in subjects(ranking):
+        for first in () if part.repeats else part.sentences[::4]:
+            chosen += ranking.best(1, range(first, min(first + 4, part.sentences.stop)), chosen)
+    return "\n".join(f"- {_stamp(ranking.said[at].start_s)}{ranking.said[at].text}" for at in chosen)
+
+
+FORMS: dict[str, Form] = {
+    "brief": brief,
+    "detailed": detailed,
+    "chapters": chapters,
+    "minutes": minutes,
+    "notes": notes,
+}
 
 
 def main_point(ranking: Ranking, parts: Sequence[Subject], chosen: Sequence[int] = ()) -> list[int]:
@@ -125,8 +140,8 @@ def _sections(
 
 
 def _spread(ranking: Ranking, among: range, count: int, used: Sequence[int]) -> list[int]:
-    """The best sentences of a part; where there are more than a few, of both its halves."""
-    if count < 4:
+    """The best sentences of a part; where there are more than one, of both its halves."""
+    if count < 2:
         return ranking.best(count, among, used)
     middle = (among.start + among.stop) // 2
     early = ranking.best(count - count // 2, range(among.start, middle), used)

@@ -11,7 +11,7 @@ import msgspec
 from app.writer.chat import Message
 
 BEGIN, END = "<transcript>", "</transcript>"
-STYLES = ("brief", "detailed", "chapters", "minutes")
+STYLES = ("brief", "detailed", "chapters", "minutes", "notes")
 _MARKER = re.compile(r"^(Style|Language|Title):[ \t]*(.*)$", re.MULTILINE)
 _TIME = re.compile(r"^(#+\s*)?\[(?:(\d{1,3}):)?(\d{1,2}):(\d{2})(?:[.,]\d+)?\]\s*(.*)$")
 _GAP = re.compile(r"^\((?:\d{1,3}:)?\d{1,2}:\d{2}.*\)$")

@@ -24,6 +24,7 @@ async def story(db: Any, redis: Any, prefix: str, clock: Clock) -> Story:
     made.world.source = Source(SourceFault("503"), window(0, 2), window(0, 5, ended=True))
     made.world.packager_errors = [SourceRefused("no decoder")]
     made.world.speech_errors = ["out of memory"]
+    made.world.reads = 30
     return made
 
 

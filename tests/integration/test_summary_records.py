@@ -11,7 +11,7 @@ from activities.adapters.removals import Removals
 from activities.adapters.request_keys import RequestKeys
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.transcripts import TranscriptRecords
-from activities.payloads import Chapter, Composed, Usage
+from activities.payloads import Chapter, Composed, Notes, SpeechSegment, Usage
 from activities.records import KeyReused, SummaryRecord
 from kernel import Clock, StaleRound
 
@@ -276,3 +276,21 @@ async def test_one_key_with_two_bodies_at_once_serves_one_of_them(db: Any, clock
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
     assert sum(outcome is None for outcome in outcomes) == 1
     assert sum(isinstance(outcome, KeyReused) for outcome in outcomes) == 9
+
+
+async def test_notes_of_sections_are_kept_for_later_rounds_and_go_with_the_summary(
+    summaries: SummaryRecords, removals: Removals, clock: Clock
+) -> None:
+    summary, _ = await summaries.create("li", "ses_1", "brief", "auto")
+    notes = Notes(0.0, 60.0, [SpeechSegment(1.0, 2.0, "Queues lie.")], Usage(10, 2))
+    await summaries.store_notes(summary.summary_id, 1, "k1", notes, section=1, sections=2)
+    await summaries.mark_failed(summary.summary_id, 1, "busy")
+    with pytest.raises(StaleRound):
+        await summaries.store_notes(summary.summary_id, 1, "k2", notes, section=2, sections=2)
+    again = await summaries.retry(summary.summary_id, 1)
+    assert (again.section, again.sections) == (1, 2)
+    assert await summaries.notes(summary.summary_id) == {"k1": notes}
+    await removals.hide("li", summary.summary_id)
+    clock.advance(timedelta(seconds=11))
+    await removals.carry_out(summary.summary_id)
+    assert await summaries.notes(summary.summary_id) == {}

@@ -15,6 +15,7 @@ from activities.payloads import (
     Composed,
     Gap,
     MediaSegment,
+    Notes,
     Packaged,
     PlaylistSnapshot,
     Session,
@@ -217,6 +218,7 @@ class Summaries:
         self.holds: set[int] = set()
         self.quota: Exception | None = None
         self.crowd: list[Summary] = []
+        self.sections: dict[str, Notes] = {}
 
     async def get(self, summary_id: str) -> Summary | None:
         return self.summary if summary_id == self.summary.summary_id else None
@@ -232,10 +234,19 @@ class Summaries:
     async def mark(self, summary_id: str, round: int, state: Any) -> None:
         self._set(round, state=state)
 
+    async def notes(self, summary_id: str) -> dict[str, Notes]:
+        return self.sections
+
+    async def store_notes(
+        self, summary_id: str, round: int, key: str, notes: Notes, *, section: int, sections: int
+    ) -> None:
+        self._set(round, section=section, sections=sections)
+        self.sections[key] = notes
+
     async def store_composed(self, summary_id: str, round: int, composed: Composed) -> None:
         self._set(round)
         if self.summary.composed_round < round:
-            self._set(round, text=composed.text, chapters=composed.chapters, model=composed.model, composed_round=round)
+            self._set(round, **msgspec.structs.asdict(composed), composed_round=round)
 
     async def mark_completed(self, summary_id: str, round: int) -> None:
         self._set(round, state="completed")
@@ -260,6 +271,13 @@ class Writer:
     def __init__(self, *items: str | Usage | Exception) -> None:
         self._items = items
         self.requests: list[Any] = []
+
+    def say(self, *items: str | Usage | Exception) -> None:
+        """From now on."""
+        self._items = items
+
+    def parts(self, request: Any) -> int:
+        return 1
 
     async def write(self, request: Any) -> Any:
         self.requests.append(request)

@@ -4,9 +4,9 @@ import httpx2
 import msgspec
 import pytest
 
-from activities.adapters.writer import ChatWriter
+from activities.adapters.writer import ChatWriter, read_price
 from activities.payloads import SpeechSegment, Usage, WriteRequest
-from activities.ports import WriterFault, WriterRefused
+from activities.ports import TooLong, WriterFault, WriterRefused
 
 URL = "http://writer.test/v1"
 REQUEST = WriteRequest("Night Talk", "brief", "auto", [SpeechSegment(1.0, 2.0, "Good evening.")])
@@ -59,7 +59,7 @@ async def test_what_may_pass_is_a_fault_sent_once_with_the_providers_word_on_whe
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (400, {"error": {"message": "maximum context length is 8192 tokens"}}, "maximum context length"),
+        (400, {"error": {"message": "unknown parameter"}}, "unknown parameter"),
         (401, {"error": {"message": "Incorrect API key provided: secret-key"}}, "does not accept the key"),
         (403, {}, "does not accept the key"),
         (404, {"error": {"message": "no such model"}}, "unknown"),
@@ -71,6 +71,44 @@ async def test_what_will_never_pass_is_refused_without_showing_the_key(writer, r
     with pytest.raises(WriterRefused, match=words) as caught:
         await written(writer)
     assert "secret-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens."),
+        (400, "the request exceeds the available context size, try increasing it"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum"),
+        (413, "Request Entity Too Large"),
+        (422, "Input validation error: inputs tokens + max_new_tokens must be <= 4096; too many tokens"),
+    ],
+)
+async def test_a_request_that_does_not_fit_is_told_apart(writer, route, status, message) -> None:
+    route.respond(status, json={"error": {"message": message}})
+    with pytest.raises(TooLong):
+        await written(writer)
+
+
+async def test_what_does_not_fit_may_be_said_in_a_stream_too(writer, route) -> None:
+    route.respond(200, content=stream({"error": {"message": "context length exceeded"}}))
+    with pytest.raises(TooLong):
+        await written(writer)
+
+
+async def test_the_price_of_an_answer_is_told_where_it_is_known(route) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 400_000, "completion_tokens": 50_000}}
+    route.respond(200, content=stream(said("Good", "stop"), usage))
+    priced = ChatWriter(URL, "k", "m", price=read_price("0.5/2"))
+    assert (await written(priced))[-1] == Usage(400_000, 50_000, 0.3)
+    await priced.aclose()
+
+
+async def test_a_fault_names_the_address_without_its_secrets(httpx2_mock) -> None:
+    writer = ChatWriter("http://li:word@writer.test/v1?key=secret", "k", "m")
+    httpx2_mock.post().mock(side_effect=httpx2.ConnectError("refused"))
+    with pytest.raises(WriterFault, match=r"the model at http://writer\.test/v1 failed"):
+        await written(writer)
+    await writer.aclose()
 
 
 @pytest.mark.parametrize("error", [httpx2.ConnectError("refused"), httpx2.ReadTimeout("slow"), httpx2.ReadError("")])
@@ -94,6 +132,12 @@ async def test_a_server_out_of_reach_is_a_fault(writer, route, error) -> None:
         ([said("A"), {"error": "plain words"}], WriterFault, "plain words"),
         ([said("A", "content_filter")], WriterRefused, "content filter"),
         ([{"choices": [{"delta": {"refusal": "I will not."}, "finish_reason": "stop"}]}], WriterRefused, "I will not"),
+        (
+            [said("<transcript>\n[00:00:01] Good evening."), said(None, "stop")],
+            WriterFault,
+            "repeated what it was given",
+        ),
+        ([said("Style: brief\nLanguage: auto\n"), said(None, "stop")], WriterFault, "repeated what it was given"),
         (["text", 5], WriterFault, "no chat answer"),
         ([{"choices": "none"}], WriterFault, "no chat answer"),
     ],
@@ -105,11 +149,17 @@ async def test_an_answer_that_is_no_whole_summary_has_a_name(writer, route, chun
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"<html>502 Bad Gateway</html>", b'{"error": {"message": "x"}}', b"data: [DONE]\n\n"]
+    ("content", "words"),
+    [
+        (b"", "an empty answer"),
+        (b"data: [DONE]\n\n", "an empty answer"),
+        (b"\n<!doctype html><html>Welcome</html>", "a web page"),
+        (b'{"error": {"message": "no slot is free"}}', "no slot is free"),
+    ],
 )
-async def test_an_answer_without_any_event_is_an_empty_answer(writer, route, content) -> None:
+async def test_an_answer_without_any_event_is_named_for_what_it_is(writer, route, content, words) -> None:
     route.respond(200, content=content)
-    with pytest.raises(WriterFault, match="empty answer"):
+    with pytest.raises(WriterFault, match=words):
         await written(writer)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.adapters.prompts import BEGIN, END, framed, instructions, stamp
+from activities.adapters.prompts import BEGIN, END, framed, instructions
 from activities.payloads import Gap, SpeechSegment, WriteRequest
 
 
@@ -39,8 +39,11 @@ def test_no_words_of_the_transcript_stand_on_a_line_of_their_own(texts: list[str
     assert all(re.match(r"\[\d\d:\d\d:\d\d\] \S", line) for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "00:00:00"), (59.99, "00:00:59"), (360_000, "100:00:00"), (-1, "00:00:00")]
-)
-def test_times_are_rounded_down(seconds: float, text: str) -> None:
-    assert stamp(seconds) == text
+def test_notes_are_asked_for_of_a_section_and_the_summary_of_notes() -> None:
+    section = instructions(WriteRequest("Talk", "minutes", "en", [], kind="notes"))
+    assert section.startswith("Style: notes\n")
+    assert "one section of it" in section
+    assert "## Decisions" not in section
+    summary = instructions(WriteRequest("Talk", "minutes", "en", [], condensed=True))
+    assert summary.startswith("Style: minutes\n")
+    assert "notes of the transcript" in summary

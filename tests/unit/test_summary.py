@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from activities.payloads import Chapter, Composed, Gap, SpeechSegment, Usage
-from activities.ports import QuotaExhausted, WriterFault, WriterRefused
+from activities.ports import QuotaExhausted, TooLong, WriterFault, WriterRefused
 from activities.summary.compose import NO_SPEECH, compose, written
 from activities.summary.finalize import complete, fail, finalize
 from activities.summary.preprocess import Ready, preprocess
 from activities.summary.record import SummaryPorts
 from activities.summary.transcribe import Awaited, transcribe
-from kernel import Fatal, RetryAfter, Sleep, StaleRound, WaitForSignal, WorkflowCanceled
+from kernel import Fatal, RetryAfter, Sleep, StaleRound, WaitForSignal, WorkflowCanceled, Yield
 from tests.unit.story import SUMMARY_INPUT, Publisher, Sessions, Stage, Summaries, Transcripts, Writer
 
 SPOKEN = [SpeechSegment(0.0, 4.0, "Tonight: why queues lie."), SpeechSegment(65.0, 70.0, "Then: leases.")]
@@ -210,6 +210,51 @@ async def test_an_empty_answer_is_an_error_with_a_name() -> None:
     with pytest.raises(RetryAfter, match="scripted gave an empty answer"):
         await story.call(compose)
     assert story.stored.composed_round == 0
+
+
+async def test_times_that_the_model_invents_do_not_stay_in_the_text() -> None:
+    story = Story("## [00:00:59] Queues\n\nThey lie.\n\n", "## [07:0", "0:00] Later\n")
+    await story.call(compose)
+    assert story.stored.text == story.stage.sinks[0].text == "## [00:00:00] Queues\n\nThey lie.\n\n## Later\n"
+    assert story.stored.chapters == [Chapter(0.0, "Queues")]
+
+
+async def test_a_talk_that_is_too_long_is_read_section_by_section_one_a_call() -> None:
+    story = Story("- [00:00:00] Lie.", Usage(10, 2, 0.5))
+    story.writer.parts = lambda request: 2 if len(request.segments) > 1 and not request.condensed else 1  # type: ignore[method-assign] # as if it read one line
+    assert isinstance(await story.call(compose), Yield)
+    assert story.stage.sinks == []
+    assert isinstance(await story.call(compose), Yield)
+    await story.call(compose)
+    assert [request.kind for request in story.writer.requests] == ["notes", "notes", "summary"]
+    assert story.writer.requests[-1].segments == [SpeechSegment(0.0, 4.0, "Lie."), SpeechSegment(65.0, 70.0, "Lie.")]
+    assert story.stored.text == "- [00:00:00] Lie."
+    assert story.stored.usage == Usage(30, 6, 1.5)
+
+
+async def test_what_the_model_cannot_read_at_once_is_read_in_halves_from_then_on() -> None:
+    story = Story(TooLong("maximum context length is 20 tokens"))
+    assert isinstance(await story.call(compose), Yield)
+    story.writer.say("- Lie.")
+    for _ in range(3):
+        await story.call(compose)
+    assert [request.kind for request in story.writer.requests] == ["summary", "notes", "notes", "summary"]
+
+
+async def test_a_model_that_cannot_read_a_single_line_fails_the_summary_with_that_reason() -> None:
+    story = Story(TooLong("maximum context length is 2 tokens"))
+    assert isinstance(await story.call(compose), Yield)
+    assert isinstance(await story.call(compose), Yield)
+    with pytest.raises(Fatal, match="scripted can read too little at once"):
+        await story.call(compose)
+
+
+async def test_notes_that_are_no_shorter_than_the_talk_are_of_no_use() -> None:
+    story = Story("- [00:00:00] " + "And so on, and so on. " * 9)
+    story.writer.parts = lambda request: len(request.segments)  # type: ignore[method-assign] # as if it read one line
+    with pytest.raises(RetryAfter, match="hardly shorter"):
+        await story.call(compose)
+    assert story.summaries.sections == {}
 
 
 # ---- finalize and the ends ----

@@ -82,6 +82,13 @@ def test_recognition_is_told_in_per_cent() -> None:
     assert (found.code, found.text) == ("transcribing", "The speech is being recognised: 42 %.")
 
 
+def test_a_talk_that_the_model_reads_in_sections_says_how_far_it_has_come() -> None:
+    found = reason(summary=summary(state="writing", section=3, sections=8), session=session(state="ready"))
+    assert found is not None
+    assert (found.code, "3 of 8 sections" in found.text) == ("reading_sections", True)
+    assert reason(summary=summary(state="writing", section=8, sections=8), session=session(state="ready")) is None
+
+
 REFUSED = StepState(traffic_reason="limit", traffic_since=START, due=NOW)
 UNREACHABLE = StepState(traffic_reason="unreachable", traffic_since=START, due=NOW)
 RETRYING = StepState(failures=2, error="The model is not available now (503).", due=NOW)
