@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
-from litestar import Request, Response, Router, get
+from litestar import Request, Response, Router, get, head
 from litestar.response import Stream
 
 from activities.ports import RecordingMissing
@@ -34,18 +34,37 @@ class Export(msgspec.Struct, frozen=True):
 
 @get("/{summary_id:str}/audio", tags=TAGS, summary="The recording, with byte ranges", media_type="audio/ogg")
 async def audio(request: SignedIn, parts: Parts, summary_id: SummaryId) -> Stream:
+    media_id, size = await _recording(request, parts, summary_id)
+    wanted = _wanted(request, f'"{media_id}"', size)
+    start, end = wanted or (0, size)
+    headers = _headers(media_id, end - start)
+    headers |= {"content-range": f"bytes {start}-{end - 1}/{size}"} if wanted else {}
+    pieces = parts.recordings.open_range(media_id, start, end)
+    return Stream(pieces, status_code=206 if wanted else 200, headers=headers, media_type="audio/ogg")
+
+
+@head("/{summary_id:str}/audio", tags=TAGS, summary="How large the recording is", media_type="audio/ogg")
+async def audio_head(request: SignedIn, parts: Parts, summary_id: SummaryId) -> Response[None]:
+    """What players ask before they seek."""
+    return Response(None, headers=_headers(*await _recording(request, parts, summary_id)))
+
+
+async def _recording(request: SignedIn, parts: WebParts, summary_id: str) -> tuple[str, int]:
+    """Id and size in bytes."""
     await owned(request, parts, summary_id)
     media_id = await parts.subscriptions.media(request.user.user_id, summary_id)
     if media_id is None:
         raise Problem("not_ready", "There is no recording yet. It is packaged when the stream has ended.")
-    size = await _size(parts, media_id)
-    wanted = _wanted(request, f'"{media_id}"', size)
-    start, end = wanted or (0, size)
-    headers = {"accept-ranges": "bytes", "content-length": str(end - start), "etag": f'"{media_id}"'}
-    headers |= {"content-range": f"bytes {start}-{end - 1}/{size}"} if wanted else {}
-    headers["cache-control"] = "private, max-age=3600"
-    pieces = parts.recordings.open_range(media_id, start, end)
-    return Stream(pieces, status_code=206 if wanted else 200, headers=headers, media_type="audio/ogg")
+    return media_id, await _size(parts, media_id)
+
+
+def _headers(media_id: str, length: int) -> dict[str, str]:
+    return {
+        "accept-ranges": "bytes",
+        "content-length": str(length),
+        "etag": f'"{media_id}"',
+        "cache-control": "private, max-age=3600",
+    }
 
 
 async def _size(parts: WebParts, media_id: str) -> int:
@@ -97,4 +116,4 @@ def _content(extension: str, view: SummaryView, transcript: TranscriptView | Non
             return msgspec.json.encode(Export(view, transcript))
 
 
-router = Router("/api/summaries", route_handlers=[audio, export], guards=[signed_in])
+router = Router("/api/summaries", route_handlers=[audio, audio_head, export], guards=[signed_in])

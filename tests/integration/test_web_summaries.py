@@ -78,6 +78,10 @@ async def test_the_recording_is_given_whole_and_in_ranges(web):
         whole = await li.get(path)
         assert (whole.status_code, whole.content) == (200, AUDIO)
         assert whole.headers["accept-ranges"] == "bytes"
+        told = await li.head(path)
+        assert (told.status_code, told.content) == (200, b"")
+        shown = ("content-length", "content-type", "accept-ranges", "etag")
+        assert [told.headers[name] for name in shown] == [whole.headers[name] for name in shown]
         part = await li.get(path, headers={"range": "bytes=1000-1999"})
         assert (part.status_code, part.content) == (206, AUDIO[1000:2000])
         assert part.headers["content-range"] == f"bytes 1000-1999/{len(AUDIO)}"
