@@ -43,10 +43,11 @@ async def audio(request: SignedIn, parts: Parts, summary_id: SummaryId) -> Strea
     return Stream(pieces, status_code=206 if wanted else 200, headers=headers, media_type="audio/ogg")
 
 
-@head("/{summary_id:str}/audio", tags=TAGS, summary="How large the recording is", media_type="audio/ogg")
+@head("/{summary_id:str}/audio", tags=TAGS, summary="How large the recording is", media_type="text/plain")
 async def audio_head(request: SignedIn, parts: Parts, summary_id: SummaryId) -> Response[None]:
-    """What players ask before they seek."""
-    return Response(None, headers=_headers(*await _recording(request, parts, summary_id)))
+    """What players ask before they seek. (Only as text can an answer be empty; its header says what it is of.)"""
+    headers = _headers(*await _recording(request, parts, summary_id))
+    return Response(None, headers=headers | {"content-type": "audio/ogg"})
 
 
 async def _recording(request: SignedIn, parts: WebParts, summary_id: str) -> tuple[str, int]:
