@@ -138,8 +138,29 @@ class SpeechStatus(msgspec.Struct, frozen=True):
     retryable: bool = False
 
 
+class WindowPoint(msgspec.Struct, frozen=True):
+    """How far a recording has been cut into windows: inside which segment, and where on the time line that is."""
+
+    sequence: int = 0  # of the segment that the next window begins in
+    skip: int = 0  # samples of it that belong to the window before
+    position_s: float = 0.0
+    end_s: float = 0.0  # where the segment before ended, by the playlist's word
+
+
+class AudioWindow(msgspec.Struct, frozen=True):
+    """A stretch of a recording as a file of its own (Ogg Opus), and where the next one begins."""
+
+    audio: bytes
+    start_s: float
+    end_s: float
+    following: WindowPoint
+
+
 class TranscribeCheckpoint(msgspec.Struct, frozen=True):
-    """The external task of the current window; the provider is named so that only it is asked again."""
+    """The external task of the current window; the provider is named so that only it is asked again.
+
+    Without a task (`task_id` empty) the next window is waited for. `following` None: the window is the whole recording.
+    """
 
     window: int
     provider: str
@@ -147,6 +168,9 @@ class TranscribeCheckpoint(msgspec.Struct, frozen=True):
     submitted_at: datetime
     deadline: datetime
     poll_faults: int = 0
+    start_s: float = 0.0
+    end_s: float = 0.0
+    following: WindowPoint | None = None
 
 
 # ---- writing --------------------------------------------------------------------------------------------------------

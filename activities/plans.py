@@ -22,6 +22,7 @@ TRANSCRIPT_FAILED = "transcript_failed"
 STREAM_HINT = "stream_hint"
 STREAM_SETTLED = "stream_settled"
 TRANSCRIPT_SETTLED = "transcript_settled"
+RECORDING_ENDED = "recording_ended"
 SIGNAL_OF = {
     STREAM_READY: STREAM_SETTLED,
     STREAM_UNAVAILABLE: STREAM_SETTLED,

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from activities.payloads import (
+    AudioWindow,
     Composed,
     Gap,
     MediaSegment,
@@ -22,6 +23,7 @@ from activities.payloads import (
     Tail,
     Transcript,
     Usage,
+    WindowPoint,
     WriteRequest,
 )
 
@@ -172,6 +174,17 @@ class Recordings(Protocol):
 
     async def read(self, media_id: str) -> bytes:
         """The whole recording (Ogg Opus)."""
+        ...
+
+
+class Windows(Protocol):
+    """Audio of a session that is still being recorded, or has just been."""
+
+    async def next(self, session_id: str, point: WindowPoint, *, over: bool) -> AudioWindow | None:
+        """The window that begins at `point`, cut at a silence. None: there is not enough for one yet.
+
+        `over`: nothing will be recorded any more; then None means that there is no audio beyond `point`.
+        """
         ...
 
 

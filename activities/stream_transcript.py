@@ -1,7 +1,8 @@
 """`stream_transcript`: recognise the speech of one session once, for everybody who asked for it.
 
-A window of the recording is one task of the speech service, submitted under a stable key and polled, by any worker,
-through the provider that the checkpoint names. In this plain form the whole recording is one window.
+While the stream is live its recording is taken in windows cut at silences, so that only the tail is left at its end; a
+recording that is complete already is one window. Each window is one task of the speech service, submitted under a
+stable key and polled, by any worker, through the provider that the checkpoint names.
 """
 
 from collections.abc import Mapping
@@ -12,9 +13,23 @@ from functools import partial
 
 import msgspec
 
-from activities.payloads import Session, SpeechStatus, TranscribeCheckpoint, Transcript, TranscriptInput
-from activities.plans import SPEECH_RECOGNITION, STREAM_TRANSCRIPT, TRANSCRIPT_FAILED, TRANSCRIPT_READY
-from activities.ports import Recordings, Sessions, Speech, SpeechFault, SpeechRefused, Transcripts
+from activities.payloads import (
+    Session,
+    SpeechSegment,
+    SpeechStatus,
+    TranscribeCheckpoint,
+    Transcript,
+    TranscriptInput,
+    WindowPoint,
+)
+from activities.plans import (
+    RECORDING_ENDED,
+    SPEECH_RECOGNITION,
+    STREAM_TRANSCRIPT,
+    TRANSCRIPT_FAILED,
+    TRANSCRIPT_READY,
+)
+from activities.ports import Recordings, Sessions, Speech, SpeechFault, SpeechRefused, Transcripts, Windows
 from activities.starts import failure_of, publish_fanout
 from kernel import (
     Definition,
@@ -26,11 +41,11 @@ from kernel import (
     StaleRound,
     Step,
     StepContext,
+    WaitForSignal,
     WorkflowCanceled,
     WorkflowContext,
+    Yield,
 )
-
-WINDOW = 0  # the whole recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +58,7 @@ class SpeechLimits:
     deadline_factor: float = 4.0
     task_ttl_s: float = 20 * 3600.0  # so long a task's id is trusted
     poll_faults: int = 60  # consecutive ones: with the slowing polls, about nine minutes
+    look_s: float = 30.0  # between looks for the next window of a live stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,7 @@ class TranscriptPorts:
     transcripts: Transcripts
     sessions: Sessions
     recordings: Recordings
+    windows: Windows
     speech: Mapping[str, Speech]
     publisher: Publisher
     limits: SpeechLimits = field(default_factory=SpeechLimits)
@@ -84,36 +101,81 @@ def definition(ports: TranscriptPorts) -> Definition:
 
 
 async def transcribe(ports: TranscriptPorts, ctx: StepContext) -> Outcome:
-    """Submit the window, or ask for its task."""
+    """Submit the next window, or ask for the task of the present one."""
     transcript = await _current(ports, ctx)
     session = await ports.sessions.get(transcript.session_id)
     if session is None:
         raise WorkflowCanceled(f"The session {transcript.session_id} was removed.")
-    point = ctx.load_checkpoint(TranscribeCheckpoint)
-    if point is None:
-        return await _submit(ports, transcript, session, ctx.now())
-    return await _poll(ports, transcript, session, point, ctx.now())
+    if session.state == "unavailable":
+        raise Fatal(session.error or "The stream could not be recorded.")
+    point, now = ctx.load_checkpoint(TranscribeCheckpoint), ctx.now()
+    if point and point.task_id:
+        return await _poll(ports, transcript, session, point, now)
+    if point is None and session.media_id:
+        return await _submit_whole(ports, transcript, session, session.media_id, now)
+    return await _next_window(ports, transcript, session, point, now)
 
 
 # ---- submitting ----
 
 
-async def _submit(ports: TranscriptPorts, transcript: Transcript, session: Session, now: datetime) -> Sleep:
-    if session.media_id is None:
-        raise Fatal(f"The session has no recording; it is {session.state}.")
-    speech = _provider(ports, transcript.provider)
-    audio = await ports.recordings.read(session.media_id)
-    key = f"{transcript.transcript_id}:{transcript.round}:{WINDOW}"
+async def _submit_whole(
+    ports: TranscriptPorts, transcript: Transcript, session: Session, media_id: str, now: datetime
+) -> Sleep:
+    audio = await ports.recordings.read(media_id)
+    key = f"{transcript.transcript_id}:{transcript.round}:0"
+    task = TranscribeCheckpoint(0, transcript.provider, "", now, now, end_s=session.duration_s)
+    return await _submit(ports, transcript, task, key, audio)
+
+
+async def _next_window(
+    ports: TranscriptPorts,
+    transcript: Transcript,
+    session: Session,
+    point: TranscribeCheckpoint | None,
+    now: datetime,
+) -> Outcome:
+    """Submit the audio that follows; where there is not enough yet, wait for more or for the recording's end."""
+    point = point or TranscribeCheckpoint(0, transcript.provider, "", now, now, following=WindowPoint())
+    over = session.state in ("ended", "ready")
+    window = await ports.windows.next(session.session_id, point.following or WindowPoint(), over=over)
+    if window is None and over:
+        return Transcribed(point.window, transcript.decoded_s, transcript.expected_s)
+    if window is None:
+        return WaitForSignal(
+            RECORDING_ENDED,
+            session.session_id,
+            transcript.round,
+            poll_fallback_s=ports.limits.look_s,
+            checkpoint=point,
+        )
+    task = msgspec.structs.replace(
+        point,
+        provider=transcript.provider,
+        submitted_at=now,
+        poll_faults=0,
+        start_s=window.start_s,
+        end_s=window.end_s,
+        following=window.following,
+    )
+    # where a window ends may differ after a death, since more was recorded: then it is another task
+    key = f"{transcript.transcript_id}:{transcript.round}:{point.window}:{window.end_s:.3f}"
+    return await _submit(ports, transcript, task, key, window.audio)
+
+
+async def _submit(
+    ports: TranscriptPorts, transcript: Transcript, task: TranscribeCheckpoint, key: str, audio: bytes
+) -> Sleep:
+    speech, limits = _provider(ports, task.provider), ports.limits
     try:
-        task_id = await speech.submit(key, audio, language=None)
+        task_id = await speech.submit(key, audio, language=transcript.language)
     except SpeechRefused as refusal:
         raise Fatal(str(refusal)) from refusal
     except SpeechFault as fault:
         raise RetryAfter(5, f"The speech service did not take the recording: {fault}") from fault
-    await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, 0.0)
-    limits = ports.limits
-    patience = timedelta(seconds=limits.deadline_s + limits.deadline_factor * session.duration_s)
-    return Sleep(limits.poll_s, TranscribeCheckpoint(WINDOW, speech.name, task_id, now, now + patience))
+    await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, transcript.progress)
+    patience = timedelta(seconds=limits.deadline_s + limits.deadline_factor * (task.end_s - task.start_s))
+    return Sleep(limits.poll_s, msgspec.structs.replace(task, task_id=task_id, deadline=task.submitted_at + patience))
 
 
 def _provider(ports: TranscriptPorts, name: str) -> Speech:
@@ -158,19 +220,39 @@ async def _act_on(
         said = f"Speech recognition failed: {status.error or 'the service gave no reason'}"
         raise RetryAfter(5, said) if status.retryable else Fatal(said)
     if status.state == "completed":
-        return await _store(ports, transcript, session, point, status)
-    if status.progress > transcript.progress:
-        await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, status.progress)
+        return await _store(ports, transcript, point, status)
+    progress = _progress(session, point, status)
+    if progress > transcript.progress:
+        await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, progress)
     return Sleep(ports.limits.poll_s, msgspec.structs.replace(point, poll_faults=0))
 
 
+def _progress(session: Session, point: TranscribeCheckpoint, status: SpeechStatus) -> float:
+    """Per cent of the whole; nobody knows how long a stream is that is still live."""
+    whole_s = session.duration_s or session.captured_s + sum(gap.duration_s for gap in session.gaps)
+    if session.state == "live" or whole_s <= 0:
+        return 0.0
+    return min((point.start_s + (point.end_s - point.start_s) * status.progress / 100) / whole_s * 100, 99.0)
+
+
 async def _store(
-    ports: TranscriptPorts, transcript: Transcript, session: Session, point: TranscribeCheckpoint, status: SpeechStatus
-) -> Transcribed:
-    expected_s = session.duration_s
-    noted = msgspec.structs.replace(status, error=shortfall(status.decoded_s, expected_s))
+    ports: TranscriptPorts, transcript: Transcript, point: TranscribeCheckpoint, status: SpeechStatus
+) -> Outcome:
+    """Keep the text of a window at its place in the recording; then the next one, if it was not the whole."""
+    expected_s = point.end_s - point.start_s
+    noted = msgspec.structs.replace(
+        status,
+        segments=[_moved(segment, point.start_s) for segment in status.segments],
+        error=shortfall(status.decoded_s, expected_s),
+    )
     await ports.transcripts.store_window(transcript.transcript_id, transcript.round, point.window, noted, expected_s)
-    return Transcribed(point.window + 1, status.decoded_s, expected_s)
+    if point.following is None:
+        return Transcribed(point.window + 1, status.decoded_s, expected_s)
+    return Yield(msgspec.structs.replace(point, window=point.window + 1, task_id=""))
+
+
+def _moved(segment: SpeechSegment, by_s: float) -> SpeechSegment:
+    return SpeechSegment(round(segment.start + by_s, 3), round(segment.end + by_s, 3), segment.text)
 
 
 def shortfall(decoded_s: float, expected_s: float) -> str | None:

@@ -6,8 +6,10 @@ session became ready or unavailable is published by a finalizer, after it was st
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
+from activities.alongside import Alongside
 from activities.capture import CaptureLimits, Poll, Recorded, Recorder
 from activities.payloads import Packaged, Session, WatchInput
 from activities.plans import STREAM_READY, STREAM_UNAVAILABLE, STREAM_WATCH
@@ -35,6 +37,7 @@ class WatchPorts:
     sessions: Recorder
     packager: Packager
     publisher: Publisher
+    alongside: Alongside
     limits: CaptureLimits = field(default_factory=CaptureLimits)
 
 
@@ -52,15 +55,24 @@ def definition(ports: WatchPorts) -> Definition:
 
 
 async def capture(ports: WatchPorts, ctx: StepContext) -> Outcome:
-    """One poll of the stream; a directive until the stream is over."""
-    session = await _current(ports, ctx)
+    """One poll of the stream; a directive until the stream is over. Its speech is recognised alongside."""
+    session, known = await _current(ports, ctx), ctx.load_checkpoint(CapturePoint)
+    outcome, begun = await _poll(ports, session, known, ctx.now())
+    if begun and not (known and known.begun):
+        await ports.alongside.begin(session)
+    if isinstance(outcome, Recorded):
+        await ports.alongside.tell_end(session)
+    return outcome
+
+
+async def _poll(ports: WatchPorts, session: Session, known: CapturePoint | None, now: datetime) -> tuple[Outcome, bool]:
+    """What one poll comes to, and whether anything has been listed by now."""
     if session.state == "ended":
-        return Recorded("the stream ended", session.captured_s, len(session.gaps))
-    now = ctx.now()
-    point = ctx.load_checkpoint(CapturePoint) or beginning(session.url, now)
+        return Recorded("the stream ended", session.captured_s, len(session.gaps)), True
+    point = known or beginning(session.url, now)
     reel = Reel(point, session.gaps)
     reel.catch_up(await ports.sessions.captured(session.session_id, point.own_next - 1))
-    return await Poll(ports.source, ports.sessions, ports.limits, session, reel, now).run()
+    return await Poll(ports.source, ports.sessions, ports.limits, session, reel, now).run(), reel.point.begun
 
 
 async def package(ports: WatchPorts, ctx: StepContext) -> Packaged:

@@ -24,7 +24,9 @@ from activities.adapters.sessions import SessionRecords
 from activities.adapters.speech import AsrClient
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.transcripts import TranscriptRecords
+from activities.adapters.windows import SegmentWindows
 from activities.adapters.writer import ChatWriter, read_price
+from activities.alongside import Alongside
 from activities.comeback import Comeback
 from activities.plans import CONTENT_GENERATION, PLANS, SPEECH_RECOGNITION
 from activities.summary.definition import definition as summary_definition
@@ -249,12 +251,17 @@ def _writer(settings: Settings) -> ChatWriter:
 
 def _definitions(opened: Ground, speech: AsrClient, writer: ChatWriter) -> list[Definition]:
     records, publisher = opened.records, opened.parts.publisher
+    windows = SegmentWindows(records.sessions.segments)
     packager = OggOpusPackager(records.sessions.segments, records.recordings)
     return [
-        stream_watch.definition(stream_watch.WatchPorts(opened.source, records.sessions, packager, publisher)),
+        stream_watch.definition(
+            stream_watch.WatchPorts(
+                opened.source, records.sessions, packager, publisher, Alongside(records.transcripts, publisher)
+            )
+        ),
         stream_transcript.definition(
             stream_transcript.TranscriptPorts(
-                records.transcripts, records.sessions, records.recordings, {speech.name: speech}, publisher
+                records.transcripts, records.sessions, records.recordings, windows, {speech.name: speech}, publisher
             )
         ),
         stream_fanout.definition(stream_fanout.FanoutPorts(records.summaries, publisher)),

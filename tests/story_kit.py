@@ -11,8 +11,9 @@ from activities.adapters.request_keys import RequestKeys
 from activities.adapters.sessions import SessionRecords
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.transcripts import TranscriptRecords
+from activities.alongside import Alongside
 from activities.comeback import Comeback
-from activities.payloads import Packaged, SpeechSegment, SpeechStatus, Usage
+from activities.payloads import AudioWindow, Packaged, SpeechSegment, SpeechStatus, Usage, WindowPoint
 from activities.plans import PLANS, summary_key
 from activities.ports import SourceRefused
 from activities.summary.definition import definition as summary_definition
@@ -68,6 +69,20 @@ class Packager:
 class Recordings:
     async def read(self, media_id: str) -> bytes:
         return media_id.encode()
+
+
+class Windows:
+    """Everything that was recorded, in one window, once that is over."""
+
+    def __init__(self, sessions: SessionRecords) -> None:
+        self._sessions = sessions
+
+    async def next(self, session_id: str, point: WindowPoint, *, over: bool) -> AudioWindow | None:
+        captured = await self._sessions.captured(session_id, -1)
+        end_s = sum(one.duration_s for one in captured)
+        if not over or end_s <= point.position_s:
+            return None
+        return AudioWindow(b"OggS", point.position_s, end_s, WindowPoint(len(captured), 0, end_s, end_s))
 
 
 class Speech:
@@ -222,10 +237,13 @@ async def open_story(db: Any, redis: Any, prefix: str, clock: Clock, *, per_day:
         )
     )
     publisher, packager = parts.publisher, Packager(world, sessions)
+    alongside = Alongside(transcripts, publisher)
     definitions = [
-        stream_watch.definition(stream_watch.WatchPorts(_Show(world), sessions, packager, publisher)),
+        stream_watch.definition(stream_watch.WatchPorts(_Show(world), sessions, packager, publisher, alongside)),
         stream_transcript.definition(
-            stream_transcript.TranscriptPorts(transcripts, sessions, Recordings(), {"asr": Speech(world)}, publisher)
+            stream_transcript.TranscriptPorts(
+                transcripts, sessions, Recordings(), Windows(sessions), {"asr": Speech(world)}, publisher
+            )
         ),
         stream_fanout.definition(stream_fanout.FanoutPorts(summaries, publisher)),
         summary_definition(SummaryPorts(summaries, sessions, transcripts, Writer(world), publisher)),

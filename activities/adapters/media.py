@@ -7,9 +7,10 @@ says of durations; after a hole or a discontinuity the next segment begins at it
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import IO, Protocol
 
-from activities.adapters.decoding import NoAudio, SampleDecoder, Undecodable
+from activities.adapters.decoding import NoAudio, SampleDecoder, Samples, Undecodable
 from activities.adapters.opus import OpusTrack
 from activities.adapters.recordings import GridRecordings, new_media_id
 from activities.payloads import Packaged
@@ -57,7 +58,7 @@ class OggOpusPackager:
         Raises NothingRecorded (which no retry helps) where no segment holds audio that can be decoded.
         """
         with tempfile.TemporaryFile() as file:
-            join = SegmentJoin(file)
+            join = SegmentJoin(OpusTrack(file))
             async for segment in self._segments_of(session_id):
                 await in_thread(join.add, segment)
             seconds = await in_thread(join.finish)
@@ -66,20 +67,43 @@ class OggOpusPackager:
         return Packaged(media_id=media_id, duration_s=seconds, size_bytes=size)
 
 
-class SegmentJoin:
-    """Puts segments on one time line and writes them as Opus. Blocking."""
+class Track(Protocol):
+    """Where samples go, one after the other."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._track = OpusTrack(file)
+    @property
+    def seconds(self) -> float: ...
+    def append(self, samples: Samples) -> None: ...
+    def silence(self, seconds: float) -> None: ...
+    def close(self) -> None: ...
+
+
+class SegmentJoin:
+    """Puts segments on one time line and writes them to a track. Blocking.
+
+    `end_s`: where the segment before the first one ended, by the playlist's word.
+    """
+
+    def __init__(self, track: Track, end_s: float = 0.0) -> None:
+        self._track = track
         self._decoder = SampleDecoder()
-        self._end_s = 0.0  # where the segment before ended, by the playlist's word
+        self._end_s = end_s
         self._heard = False
         self._failures: list[str] = []
 
-    def add(self, segment: StoredSegment) -> None:
-        """Add the next segment. What of it cannot be decoded is silence, and a line in the log."""
+    def prime(self, segment: StoredSegment) -> None:
+        """Let the decoder hear the segment before the first one, so that the first one begins without a seam."""
+        with suppress(NoAudio, Undecodable):
+            for _ in self._decoder.decode(segment.data, 60.0 + 3 * segment.duration_s):
+                pass
+
+    def add(self, segment: StoredSegment) -> float:
+        """Add the next segment; where on the track its own sound begins.
+
+        What of it cannot be decoded is silence, and a line in the log.
+        """
         if segment.discontinuity or segment.start_s - self._end_s > HOLE_S:
             self._place(segment.start_s)
+        began_s = self._track.seconds
         self._end_s = segment.start_s + segment.duration_s
         try:
             decoded_s = self._decode(segment)
@@ -89,10 +113,11 @@ class SegmentJoin:
         if segment.duration_s - decoded_s > max(HOLE_S, segment.duration_s / 2):
             log.warning("segment %d: %.1f of %.1f s decoded", segment.sequence, decoded_s, segment.duration_s)
             self._place(self._end_s)
+        return began_s
 
     def finish(self) -> float:
         """Complete the file. Returns its length in seconds; raises NothingRecorded."""
-        self._drain()
+        self.flush()
         self._track.close()
         if not self._heard:
             raise NothingRecorded(self._reason())
@@ -107,13 +132,14 @@ class SegmentJoin:
             self._heard = True
         return self._track.seconds - before_s
 
-    def _drain(self) -> None:
+    def flush(self) -> None:
+        """End the run: write what the decoder still holds."""
         for samples in self._decoder.restart():
             self._track.append(samples)
 
     def _place(self, start_s: float) -> None:
         """End the run, and go on at `start_s` where that lies ahead: time never runs backwards."""
-        self._drain()
+        self.flush()
         self._track.silence(min(start_s, MAX_RECORDING_S) - self._track.seconds)
 
     def _reason(self) -> str:

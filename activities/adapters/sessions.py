@@ -223,9 +223,9 @@ class SessionRecords:
             found = await self._segments.find(_after(session_id, beyond), {"data": 0}).sort("_id", 1).to_list(None)
         return [msgspec.convert(one, CapturedSegment) for one in found]
 
-    async def segments(self, session_id: str) -> AsyncIterator[StoredSegment]:
-        """All stored segments in order, a few in memory at a time."""
-        last = -1
+    async def segments(self, session_id: str, beyond: int = -1) -> AsyncIterator[StoredSegment]:
+        """The stored segments whose number is greater than `beyond`, in order, a few in memory at a time."""
+        last = beyond
         while True:
             async with wrapped():
                 page = await self._segments.find(_after(session_id, last)).sort("_id", 1).limit(PAGE).to_list(PAGE)

@@ -57,6 +57,7 @@ async def test_each_subscriber_is_woken_once_by_one_fan_out(story: Story) -> Non
     await story.settle()
     signals = await story.db["workflow_signals"].find({}).sort("signal_type", 1).to_list(10)
     assert [(one["signal_type"], one["match_time"] is not None) for one in signals] == [
+        ("recording_ended", True),
         ("stream_settled", True),
         ("transcript_settled", True),
     ]
@@ -347,7 +348,7 @@ async def test_an_operator_cancels_and_retries_through_the_business_service(stor
     assert await story.subscriptions.retry_workflow(failed.workflow_id, "transcribe")
     await story.settle()
     done = await story.view("li", failed.id)
-    assert (done.state, len(story.world.tasks)) == ("completed", 1)
+    assert (done.state, len(story.world.tasks)) == ("completed", 2), "one for each stream; the retry needs no other"
     attempts = await story.projections.attempts(failed.workflow_id)
     assert sorted({(one["step"], one["run"]) for one in attempts}) == [
         ("compose", 1),

@@ -190,7 +190,7 @@ class Transcripts:
     async def store_window(
         self, transcript_id: str, round: int, window: int, status: SpeechStatus, expected_s: float
     ) -> None:
-        self._set(round)
+        self._set(round, language=self.transcript.language or status.language)
         self.windows[window] = (status, expected_s)
 
     async def mark_completed(self, transcript_id: str, round: int) -> None:

@@ -1,17 +1,19 @@
 """Recording a stream that behaves as real ones do: restarts, outages, losses, ends of every kind."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
+from activities.alongside import Alongside
 from activities.capture import CaptureLimits, Recorded
 from activities.payloads import WatchInput
 from activities.ports import SourceFault, SourceGone, SourceRefused
 from activities.stream_watch import WatchPorts, capture
 from kernel import Fatal, StaleRound, WaitForSignal, WorkflowCanceled, Yield
-from tests.unit.story import Publisher, Sessions, Source, Stage, gap_times, window
+from tests.unit.story import Publisher, Sessions, Source, Stage, Transcripts, gap_times, window
 
 LIMITS = CaptureLimits()
 GONE = SourceGone("the address answers 404")
@@ -25,7 +27,10 @@ class Watch:
         self.sessions = Sessions(**session)
         self.source = source
         self.stage = Stage(WatchInput("ses_1", 1))
-        self.ports = WatchPorts(source, self.sessions, None, Publisher(), limits)  # type: ignore[arg-type] # no packager here
+        self.publisher = Publisher()
+        self.transcripts = Transcripts()
+        alongside = Alongside(self.transcripts, self.publisher)
+        self.ports = WatchPorts(source, self.sessions, None, self.publisher, alongside, limits)  # type: ignore[arg-type] # no packager here
 
     async def poll(self) -> Any:
         return self.stage.take(await capture(self.ports, self.stage.context()))
@@ -279,3 +284,31 @@ async def test_another_round_of_the_session_stops_the_recording() -> None:
 async def test_a_session_that_was_removed_cancels_the_recording() -> None:
     with pytest.raises(WorkflowCanceled):
         await Watch(Source(window(0, 1)), session_id="ses_other").poll()
+
+
+# ---- the transcription alongside ----
+
+
+async def test_speech_is_recognised_from_the_first_segment_on_and_told_of_the_end_once() -> None:
+    watch = Watch(Source(window(0, -1), window(0, 1), window(0, 3), window(0, 3, ended=True)))
+    await watch.poll()
+    assert watch.publisher.started == []
+    await watch.run()
+    assert watch.publisher.started == [("stream_transcript:tra_1", 1)]
+    (told,) = watch.publisher.signals
+    assert (told.signal_type, told.wait_key, told.generation) == ("recording_ended", "ses_1", 1)
+
+
+async def test_a_death_before_the_first_checkpoint_begins_the_transcription_again() -> None:
+    watch = Watch(Source(window(0, 1)))
+    await watch.poll()
+    watch.stage.checkpoint = None
+    await watch.poll()
+    await watch.poll()
+    assert watch.publisher.started == [("stream_transcript:tra_1", 1)] * 2
+
+
+async def test_a_transcript_that_can_never_be_made_does_not_stop_the_recording() -> None:
+    watch = Watch(Source(window(0, 1), window(0, 1, ended=True)))
+    watch.publisher.finds["stream_transcript:tra_1"] = SimpleNamespace(status="canceled", round=1)
+    assert await watch.run() == Recorded("the stream ended", recorded_s=4.0, gaps=0)

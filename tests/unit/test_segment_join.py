@@ -9,6 +9,7 @@ import pytest
 
 from activities.adapters.decoding import RATE, SampleDecoder, decode_seconds
 from activities.adapters.media import NothingRecorded, SegmentJoin
+from activities.adapters.opus import OpusTrack
 from tests.clips import clip, hls_segments, picture_only, tone
 
 
@@ -24,7 +25,7 @@ class Stored:
 def joined(*segments: Stored) -> tuple[float, np.ndarray]:
     """Length as told, and the samples of the finished file."""
     file = io.BytesIO()
-    join = SegmentJoin(file)
+    join = SegmentJoin(OpusTrack(file))
     for segment in segments:
         join.add(segment)
     seconds = join.finish()
@@ -115,7 +116,7 @@ def test_a_segment_far_longer_than_it_claims_is_cut() -> None:
     ids=["none", "picture only", "junk"],
 )
 def test_a_recording_without_any_audio_has_a_named_end_that_no_retry_changes(segments, reason: str) -> None:
-    join = SegmentJoin(io.BytesIO())
+    join = SegmentJoin(OpusTrack(io.BytesIO()))
     for segment in segments:
         join.add(segment)
     with pytest.raises(NothingRecorded, match=reason):

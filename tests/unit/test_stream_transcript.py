@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from activities.payloads import SpeechSegment, SpeechStatus, TranscribeCheckpoint, TranscriptInput
+from activities.payloads import (
+    AudioWindow,
+    SpeechSegment,
+    SpeechStatus,
+    TranscribeCheckpoint,
+    TranscriptInput,
+    WindowPoint,
+)
 from activities.ports import SpeechFault, SpeechRefused
 from activities.stream_transcript import (
     SpeechLimits,
@@ -16,7 +23,7 @@ from activities.stream_transcript import (
     shortfall,
     transcribe,
 )
-from kernel import Fatal, RetryAfter, Sleep, StaleRound
+from kernel import Fatal, RetryAfter, Sleep, StaleRound, WaitForSignal, Yield
 from tests.unit.story import START, Publisher, Sessions, Stage, Transcripts
 
 HEARD = [SpeechSegment(0.0, 2.0, "Good evening.")]
@@ -36,10 +43,12 @@ class Speech:
         self.name = name
         self._answers = list(answers)
         self.keys: list[str] = []
+        self.languages: list[str | None] = []
         self.polled: list[str] = []
 
     async def submit(self, key: str, audio: bytes, *, language: str | None) -> str:
         self.keys.append(key)
+        self.languages.append(language)
         if self._answers and isinstance(self._answers[0], SpeechRefused):
             raise self._answers[0]
         return "task_1"
@@ -64,6 +73,21 @@ class Recordings:
         return b"OggS"
 
 
+class Windows:
+    """Audio in windows of half a minute, as far as it was recorded."""
+
+    def __init__(self) -> None:
+        self.recorded_s = 0.0
+        self.asked: list[bool] = []
+
+    async def next(self, session_id: str, point: WindowPoint, *, over: bool) -> AudioWindow | None:
+        self.asked.append(over)
+        start_s, end_s = point.position_s, min(point.position_s + 30.0, self.recorded_s)
+        if end_s <= start_s or (not over and end_s - start_s < 30.0):
+            return None
+        return AudioWindow(b"OggS", start_s, end_s, WindowPoint(point.sequence + 1, 0, end_s, end_s))
+
+
 class Work:
     """One `stream_transcript`."""
 
@@ -71,10 +95,17 @@ class Work:
         self.speech = speech
         self.transcripts = Transcripts()
         self.publisher = Publisher()
-        sessions = Sessions(**{"state": "ready", "media_id": "media_1", "duration_s": 60.0, **session})
+        self.windows = Windows()
+        self.sessions = Sessions(**{"state": "ready", "media_id": "media_1", "duration_s": 60.0, **session})
         providers = {speech.name: speech}
         self.ports = TranscriptPorts(
-            self.transcripts, sessions, Recordings(), providers, self.publisher, limits or SpeechLimits()
+            self.transcripts,
+            self.sessions,
+            Recordings(),
+            self.windows,
+            providers,
+            self.publisher,
+            limits or SpeechLimits(),
         )
         self.stage = Stage(TranscriptInput("tra_1", 1))
 
@@ -86,7 +117,8 @@ async def test_one_task_is_submitted_and_polled_until_it_is_complete() -> None:
     work = Work(Speech(status("running", progress=40.0), DONE))
     submitted = await work.call()
     assert isinstance(submitted, Sleep)
-    assert submitted.checkpoint == TranscribeCheckpoint(0, "asr", "task_1", START, START + timedelta(seconds=1140))
+    patience = timedelta(seconds=1140)
+    assert submitted.checkpoint == TranscribeCheckpoint(0, "asr", "task_1", START, START + patience, end_s=60.0)
     assert isinstance(await work.call(), Sleep)
     assert work.transcripts.transcript.progress == 40.0
     assert await work.call() == Transcribed(1, 60.0, 60.0)
@@ -173,9 +205,85 @@ async def test_a_failed_task_is_retried_only_where_the_service_says_so(retryable
         await work.call()
 
 
-async def test_a_session_without_a_recording_fails() -> None:
-    with pytest.raises(Fatal, match="no recording"):
-        await Work(Speech(DONE), media_id=None, state="live").call()
+async def test_a_session_that_could_not_be_recorded_fails_with_its_reason() -> None:
+    with pytest.raises(Fatal, match="holds no audio"):
+        await Work(Speech(DONE), media_id=None, state="unavailable", error="The recording holds no audio.").call()
+
+
+# ---- while the stream is live ----
+
+HALF = status("completed", language="en", segments=[SpeechSegment(1.0, 2.0, "Go on.")], decoded_s=30.0)
+
+
+def live(*answers: SpeechStatus | Exception, **session: Any) -> Work:
+    return Work(Speech(*answers), **{"state": "live", "media_id": None, "duration_s": 0.0, **session})
+
+
+async def test_a_live_stream_is_recognised_window_by_window_and_waited_for_between() -> None:
+    work = live(HALF)
+    waiting = await work.call()
+    assert isinstance(waiting, WaitForSignal)
+    assert (waiting.signal_type, waiting.key, waiting.generation) == ("recording_ended", "ses_1", 1)
+    work.windows.recorded_s = 40.0
+    assert isinstance(await work.call(), Sleep)
+    assert isinstance(await work.call(), Yield), "which gives the permit back"
+    assert isinstance(await work.call(), WaitForSignal)
+    assert work.speech.keys == ["tra_1:1:0:30.000"]
+
+
+async def test_when_the_recording_ends_only_its_tail_is_left() -> None:
+    work = live(HALF)
+    work.windows.recorded_s = 30.0
+    await work.call()
+    await work.call()
+    work.windows.recorded_s = 47.5
+    work.sessions.session = Sessions(state="ended", captured_s=47.5).session
+    await work.call()
+    await work.call()
+    done = await work.call()
+    assert work.speech.keys == ["tra_1:1:0:30.000", "tra_1:1:1:47.500"]
+    assert isinstance(done, Transcribed)
+    assert done.windows == 2
+    assert [one.segments[0].start for one, _ in work.transcripts.windows.values()] == [1.0, 31.0]
+    assert [expected_s for _, expected_s in work.transcripts.windows.values()] == [30.0, 17.5]
+
+
+async def test_a_recording_that_becomes_ready_in_the_middle_is_finished_in_its_windows() -> None:
+    work = live(HALF)
+    work.windows.recorded_s = 60.0
+    await work.call()
+    work.sessions.session = Sessions(state="ready", media_id="media_1", duration_s=60.0).session
+    outcomes = [await work.call() for _ in range(4)]
+    assert isinstance(outcomes[-1], Transcribed)
+    assert work.speech.keys == ["tra_1:1:0:30.000", "tra_1:1:1:60.000"]
+
+
+async def test_a_death_between_submission_and_checkpoint_is_no_second_task_for_the_same_audio() -> None:
+    work = live(HALF)
+    work.windows.recorded_s = 31.0
+    await work.call()
+    work.stage.checkpoint = None
+    await work.call()
+    assert set(work.speech.keys) == {"tra_1:1:0:30.000"}
+
+
+async def test_the_language_of_the_first_speech_holds_for_the_windows_after_it() -> None:
+    silent = status("completed", decoded_s=30.0)
+    work = live(silent, HALF, HALF)
+    work.windows.recorded_s = 90.0
+    work.sessions.session = Sessions(state="ended", captured_s=90.0).session
+    while not isinstance(await work.call(), Transcribed):
+        pass
+    assert work.speech.languages == [None, None, "en"]
+
+
+async def test_progress_is_that_of_the_whole_once_its_length_is_known() -> None:
+    work = live(HALF, status("running", progress=50.0))
+    work.windows.recorded_s = 60.0
+    work.sessions.session = Sessions(state="ended", captured_s=60.0).session
+    for _ in range(4):
+        await work.call()
+    assert work.transcripts.transcript.progress == 75.0
 
 
 async def test_far_less_decoded_than_recorded_is_noted() -> None:

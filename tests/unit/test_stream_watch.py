@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from activities.alongside import Alongside
 from activities.payloads import Gap, Packaged, WatchInput
 from activities.ports import SourceRefused
 from activities.stream_watch import WatchPorts, announce_ready, announce_unavailable, package
 from kernel import Fatal
-from tests.unit.story import Publisher, Sessions, Source, Stage, window
+from tests.unit.story import Publisher, Sessions, Source, Stage, Transcripts, window
 
 
 class Packager:
@@ -25,6 +26,7 @@ class Packager:
         return self._outcome
 
 
+ALONGSIDE = Alongside(Transcripts(), Publisher())
 RECORDING = Packaged("media_1", 34.5, 1000)
 
 
@@ -36,7 +38,7 @@ class Watch:
         self.packager = packager or Packager(RECORDING)
         self.publisher = Publisher()
         self.stage = Stage(WatchInput("ses_1", 1))
-        self.ports = WatchPorts(Source(window(0, 1)), self.sessions, self.packager, self.publisher)
+        self.ports = WatchPorts(Source(window(0, 1)), self.sessions, self.packager, self.publisher, ALONGSIDE)
 
 
 async def test_the_reference_is_written_after_the_recording_was_packaged() -> None:

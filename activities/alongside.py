@@ -1,0 +1,42 @@
+"""The transcription that goes along with a recording: begun when the stream is live, told when the recording is over.
+
+Neither is needed for the result: a transcript that was not begun is begun by who waits for it, and one that was not
+told looks for itself.
+"""
+
+from contextlib import suppress
+
+from activities.payloads import Session, TranscriptInput
+from activities.plans import RECORDING_ENDED, STREAM_TRANSCRIPT, transcript_key
+from activities.ports import Transcripts
+from activities.starts import keep_going
+from kernel import Fatal, Publisher, Signal, workflow_id_of
+
+
+class Alongside:
+    """What a recording does for the session's transcript under the settings in force."""
+
+    def __init__(self, transcripts: Transcripts, publisher: Publisher) -> None:
+        self._transcripts = transcripts
+        self._publisher = publisher
+
+    async def begin(self, session: Session) -> None:
+        """See that the session's speech is recognised from now on."""
+        transcript = await self._transcripts.ensure(session.session_id)
+        wanted = TranscriptInput(transcript.transcript_id, transcript.round)
+        key = transcript_key(transcript.transcript_id)
+        with suppress(Fatal):  # it cannot be transcribed; the recording goes on, and who waits is told why
+            await keep_going(self._publisher, STREAM_TRANSCRIPT.type, key, wanted, round=transcript.round)
+
+    async def tell_end(self, session: Session) -> None:
+        """Wake the transcript: what there is now is all there will be."""
+        transcript = await self._transcripts.ensure(session.session_id)
+        await self._publisher.deliver_signal(
+            Signal(
+                signal_id=f"recorded:{session.session_id}:{session.round}:{transcript.transcript_id}:{transcript.round}",
+                workflow_id=workflow_id_of(transcript_key(transcript.transcript_id)),
+                signal_type=RECORDING_ENDED,
+                wait_key=session.session_id,
+                generation=transcript.round,
+            )
+        )
