@@ -47,6 +47,13 @@ mutate: $(DEV_READY) ## take each guard out of each conditional write, and see t
 chaos: $(DEV_READY) ## random kills, pauses and outages of real processes; SEED=7 repeats a run, CHAOS_MINUTES=60 soaks
 	@$(PY) -m tests.chaos
 
+bench-speech: $(DEV_READY) model $(VENV)/whisper-ctranslate2 ## words and time of the speech recognition beside others with the same model
+	@$(PY) -m tests.bench.speech $(VENV)/whisper-ctranslate2/bin/whisper-ctranslate2
+
+$(VENV)/whisper-ctranslate2:
+	@echo "· installing whisper-ctranslate2 to measure against"
+	@$(PY) -m venv $@.new && $@.new/bin/pip install --quiet whisper-ctranslate2==0.5.8 && mv $@.new $@
+
 e2e: $(DEV_READY) model ## the product in a real browser (needs Chromium)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \
 		echo "The browser tests need Chromium: apt-get install chromium"; exit 1; }
@@ -70,9 +77,9 @@ clean: ## remove the environment and caches; data in .baton stays
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+		/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo doctor dev test check crash mutate chaos e2e format lock clean help model
+.PHONY: demo doctor dev test check crash mutate chaos bench-speech e2e format lock clean help model
 
 # ---- set-up ----
 

@@ -18,7 +18,7 @@ from kernel import in_thread
 
 SHORTEST_S, ENOUGH_S, LONGEST_S = 20.0, 35.0, 60.0
 """A window of a live stream: not shorter, begun when so much is there, not longer."""
-CATCHING_UP_S = 300.0
+CATCHING_UP_S = 120.0
 """Length of a window when the recording is over: nobody waits for the middle of it any more."""
 FRAME = RATE // 20
 QUIET_FRAMES = 8
