@@ -163,6 +163,13 @@ async def test_an_answer_without_any_event_is_named_for_what_it_is(writer, route
         await written(writer)
 
 
+async def test_chunks_without_choices_are_ignored_wherever_they_come(writer, route) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 2}}
+    early, late = {"choices": []}, {"choices": [], "usage": None}
+    route.respond(200, content=stream(early, said("Good"), usage, said(" evening.", "stop"), late))
+    assert await written(writer) == ["Good", " evening.", Usage(40, 2)]
+
+
 async def test_thoughts_and_blanks_before_the_text_do_not_reach_the_summary(writer, route) -> None:
     chunks = [said(text) for text in ["<th", "ink>pl", "an</thi", "nk>\n\n", " Good", " <", "3 evening"]]
     route.respond(200, content=stream({"choices": None}, *chunks, said(None, "stop")))

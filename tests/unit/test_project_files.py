@@ -112,3 +112,11 @@ def named(cell: str) -> list[str]:
     for name in re.findall(r"`([\w.]+)`", cell):
         names.append(name if "." in name else f"{names[-1].partition('.')[0]}.{name}")
     return names
+
+
+def test_every_test_that_the_table_of_faults_names_exists() -> None:
+    named = re.findall(r"`((?:unit|integration|e2e)/\w+\.py)::(\w+)`", text("docs/cases.md"))
+    assert len(named) > 50
+    assert [(file, test) for file, test in named if f"def {test}(" not in text(f"tests/{file}")] == []
+    lines = re.findall(r"^\| (\d+) \|", text("docs/cases.md"), re.MULTILINE)
+    assert lines == [str(number) for number in range(1, 33)]
