@@ -18,6 +18,7 @@ from activities.adapters.fetch import Fetcher, TooLarge
 from activities.adapters.guard import AddressGuard
 from activities.ports import SourceFault, SourceGone, SourceRefused
 from tests.servers import Cut, Reply, ScriptedServer, ranged, redirect
+from tests.unit.test_address_guard import HOSTILE
 
 
 @pytest.fixture
@@ -78,6 +79,32 @@ async def test_a_redirect_to_what_is_no_web_address_is_refused(fetcher, origin, 
     origin.on("/a", redirect(target))
     with pytest.raises(SourceRefused, match="redirects to"):
         await fetch(fetcher, f"{origin.url}/a")
+
+
+SPELLINGS = [
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.1",
+    "[::ffff:127.0.0.1]",
+    "localhost",
+    "0",
+]
+
+
+async def test_none_of_the_hostile_addresses_reaches_the_listener_behind_them(fetcher, origin, private) -> None:
+    addresses = [*HOSTILE, *(f"http://{host}:{private.port}/live.m3u8" for host in SPELLINGS)]
+    assert len(set(addresses)) >= 80
+    for address in addresses:
+        with pytest.raises(SourceRefused):
+            await fetch(fetcher, address)
+        if address.isprintable():  # a header could hold no other
+            origin.on("/go", redirect(address.replace(" ", "%20")))
+            with pytest.raises((SourceRefused, SourceFault, SourceGone)):
+                await fetch(fetcher, f"{origin.url}/go", seconds=2.0)
+    assert private.connections == 0
 
 
 async def test_proxies_of_the_environment_are_not_used(origin, private, monkeypatch) -> None:

@@ -60,6 +60,11 @@ PRIVATE_LITERALS = [
     "http://[ff02::1]/",
     "http://[5f00::1]/",
     "http://[100::1]/",
+    "http://0x7f.0x0.0x0.0x1/",
+    "http://127.0.1/",
+    "http://[::ffff:10.0.0.8]/",
+    "http://[::ffff:0:127.0.0.1]/",
+    "http://[fe80::a9fe:a9fe]/",
 ]
 
 BAD_FORMS = [
@@ -89,7 +94,13 @@ BAD_FORMS = [
     "http://ⓛocalhost/",
     "http://" + "a" * 300 + ".org/",
     "http://example.org/" + "a" * 5000,
+    "http:/\\10.0.0.1/",
+    "https://[::ffff:127.0.0.1]@example.org/",
+    "http://\u0000/",
+    "http://127.0.0.1%2f@example.org/",
 ]
+
+HOSTILE = [*PRIVATE_LITERALS, *BAD_FORMS]
 
 PUBLIC = ["93.184.215.14", "8.8.8.8", "172.32.0.1", "2606:4700::1111", "2a00:1450:4001:82a::200e", "64:ff9b::808:808"]
 
