@@ -4,6 +4,9 @@ They go through the business service, so that a business object and its workflow
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import msgspec
 
 from app.subscriptions import NotFailed, Subscriptions
 from kernel import Clock, boundary
@@ -12,7 +15,18 @@ from kernel.instances import Instances
 from kernel.projections import Projections
 from kernel.writes import literal, new_token, wrapped
 
+SHOWN = 100
 Doing = Callable[[str, str, str | None], Awaitable[bool]]
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One act of an operator."""
+
+    operator: str
+    act: str
+    reason: str
+    changed: bool
+    at: datetime
 
 
 class Audit:
@@ -21,6 +35,16 @@ class Audit:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._collection = database["audit"]
         self._clock = clock
+
+    async def ensure_indexes(self) -> None:
+        """The index that a workflow's entries are found by."""
+        await self._collection.create_index([("workflow_id", 1), ("at", -1)])
+
+    async def of(self, workflow_id: str) -> list[AuditEntry]:
+        """What was done to a workflow, the latest first."""
+        async with wrapped():
+            found = await self._collection.find({"workflow_id": workflow_id}).sort("at", -1).limit(SHOWN).to_list(SHOWN)
+        return [msgspec.convert(one, AuditEntry) for one in found]
 
     @boundary
     async def enter(self, operator: str, act: str, workflow_id: str, reason: str, changed: bool) -> None:

@@ -183,6 +183,7 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
         accounts = Accounts(opened.database, parts.clock)
         await accounts.prepare()
         audit = Audit(opened.database, parts.clock)
+        await audit.ensure_indexes()
         acts = operator_acts(subscriptions, parts.instances, opened.projections, audit)
         yield WebParts(
             settings=settings,
@@ -203,6 +204,7 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
                 "writer": http_probe(client, models_url(settings), settings.openai_api_key),
             },
             acts=cast(Any, acts),
+            audit=audit.of,
         )
 
 

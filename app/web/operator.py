@@ -102,7 +102,7 @@ async def detail_of(parts: WebParts, workflow_id: str) -> WorkflowDetail:
     snapshot = await parts.projections.snapshot(workflow_id)
     if snapshot is None:
         raise not_found("workflow", workflow_id)
-    return workflow_detail(snapshot, await parts.projections.attempts(workflow_id))
+    return workflow_detail(snapshot, await parts.projections.attempts(workflow_id), await parts.audit(workflow_id))
 
 
 async def set_limits(parts: WebParts, resource: str, limits: NewLimits) -> None:

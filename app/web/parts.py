@@ -11,6 +11,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from app.accounts import Accounts, User
+from app.acts import AuditEntry
 from app.settings import Settings
 from app.stream_hooks import StreamHooks
 from app.subscriptions import Subscriptions
@@ -61,7 +62,9 @@ class WebParts:
     permit_limits: PermitLimits
     probes: Mapping[str, Probe]
     """`mongo`, `redis`, `asr`, `writer`."""
-    acts: Mapping[Act, OperatorAct] = field(default_factory=dict)
+    acts: Mapping[Act, OperatorAct]
+    audit: Callable[[str], Awaitable[list[AuditEntry]]]
+    """What operators did to a workflow, the latest first."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is asked to stop; every open event stream ends then."""
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from app.acts import AuditEntry
+
 Document = Mapping[str, Any]
 ENDED = frozenset({"completed", "failed", "canceled"})
 
@@ -74,13 +76,17 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One workflow: its row, its input, its steps in order, every attempt in the order they began."""
+    """One workflow: its row, its input, its steps in order, every attempt in the order they began.
+
+    `audit`: what operators did to it, the latest first.
+    """
 
     workflow: WorkflowRow
     input: Any
     waiting: Waiting | None
     steps: list[StepRow]
     attempts: list[AttemptRow]
+    audit: list[AuditEntry]
 
 
 def workflow_row(snapshot: Document) -> WorkflowRow:
@@ -103,7 +109,9 @@ def workflow_row(snapshot: Document) -> WorkflowRow:
     )
 
 
-def workflow_detail(snapshot: Document, attempts: Sequence[Document]) -> WorkflowDetail:
+def workflow_detail(
+    snapshot: Document, attempts: Sequence[Document], audit: Sequence[AuditEntry] = ()
+) -> WorkflowDetail:
     """Everything about one workflow."""
     steps = [_step_row(name, snapshot["steps"].get(name, {})) for name in snapshot["step_order"]]
     ended = snapshot["status"] in ENDED
@@ -113,6 +121,7 @@ def workflow_detail(snapshot: Document, attempts: Sequence[Document]) -> Workflo
         waiting=None if ended else next((step.waiting for step in steps if step.waiting), None),
         steps=[msgspec.structs.replace(step, waiting=None) for step in steps] if ended else steps,
         attempts=[attempt_row(attempt) for attempt in attempts],
+        audit=list(audit),
     )
 
 

@@ -83,6 +83,31 @@ async def test_an_act_goes_to_the_business_service_with_its_reason_and_who_did_i
         assert "Supersede" in (await operator.get(f"/operators/workflows/{workflow_id}")).text
 
 
+async def test_what_operators_did_to_a_workflow_is_listed_with_their_reasons(web, workflow_id):
+    path = f"/api/ops/workflows/{workflow_id}"
+    async with web.client("operator") as operator:
+        for act, reason in (("repair", "views looked odd"), ("release", "<b>just trying</b>")):
+            await operator.post(f"{path}/{act}", json={"reason": reason})
+        entries = (await operator.get(path)).json()["audit"]
+        page = (await operator.get(f"/operators/workflows/{workflow_id}", headers={"accept": "text/html"})).text
+    assert [(one["act"], one["reason"], one["changed"], one["operator"]) for one in entries] == [
+        ("release", "<b>just trying</b>", False, "operator"),
+        ("repair", "views looked odd", True, "operator"),
+    ]
+    assert "&lt;b&gt;just trying&lt;/b&gt;" in page
+    assert "changed nothing" in page
+
+
+async def test_the_list_is_narrowed_to_a_step(web, workflow_id, db):
+    await db["workflow_snapshots"].update_one({"workflow_id": workflow_id}, {"$set": {"step": "transcribe"}})
+    async with web.client("operator", accept="text/html") as operator:
+        here = (await operator.get("/operators", params={"step": "transcribe"})).text
+        elsewhere = (await operator.get("/operators", params={"step": "finalize"})).text
+    link = f"/operators/workflows/{workflow_id}"
+    assert (link in here, link in elsewhere) == (True, False)
+    assert "<option selected>transcribe</option>" in here
+
+
 async def test_the_operators_pages_show_the_same(web, workflow_id):
     async with web.client("operator", accept="text/html") as operator:
         listing = await operator.get("/operators")

@@ -10,6 +10,7 @@ from litestar import Response, Router, get, post
 from litestar.params import FromPath, FromQuery, URLEncodedBody
 from litestar.response import Redirect
 
+from activities.plans import PLANS
 from app.web.access import operators_only, signed_in
 from app.web.operator import NewLimits, Reason, WorkflowId, act_on, detail_of, set_limits
 from app.web.overview import Overview, overview
@@ -21,6 +22,7 @@ from app.web.workflow_views import WorkflowDetail, WorkflowRow, workflow_row
 from kernel.model import Status
 
 SHOWN = 50
+STEPS = tuple(dict.fromkeys(step for plan in PLANS for step in plan.steps))
 
 
 class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -28,6 +30,7 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
 
     type: str = ""
     status: str = ""
+    step: str = ""
     q: str = ""
 
     @property
@@ -45,6 +48,7 @@ class OperatorsPage(msgspec.Struct, frozen=True, kw_only=True):
     filters: Filters
     types: list[str]
     statuses: tuple[str, ...] = tuple(Status)
+    steps: tuple[str, ...] = STEPS
     more: str
 
 
@@ -65,11 +69,12 @@ async def operators(
     parts: Parts,
     type: FromQuery[str] = "",
     status: FromQuery[str] = "",
+    step: FromQuery[str] = "",
     q: FromQuery[str] = "",
     before: FromQuery[datetime | None] = None,
 ) -> Response[str]:
-    filters = Filters(type, status, q.strip())
-    found = await parts.projections.snapshots(type or None, status or None, None, filters.q or None, SHOWN, before)
+    filters = Filters(type, status, step, q.strip())
+    found = await parts.projections.snapshots(type, status, step, filters.q, SHOWN, before)
     rows, figures = [workflow_row(snapshot) for snapshot in found], await overview(parts)
     page = OperatorsPage(
         shell=shell_for(request.user, texts("operators.title"), "operators"),
