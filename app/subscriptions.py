@@ -62,6 +62,7 @@ class SubscriptionParts:
     begun_again: Callable[[SessionRecord], Awaitable[bool]]
     clock: Clock
     writer: str
+    streams_per_person: int = 50
     titles: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -125,10 +126,18 @@ class Subscriptions:
         if latest and latest.removed_at is None and latest.state != "canceled":
             return latest, False
         await parts.quota.check(user_id)
+        if session.state not in ("ready", "unavailable"):
+            await self._check_room(user_id)
         if session.state == "unavailable":
             session = await parts.sessions.revive(session.session_id, session.round)
         incarnation = latest.incarnation + 1 if latest else 0
         return await parts.summaries.create(user_id, session.session_id, style, language, incarnation)
+
+    async def _check_room(self, user_id: str) -> None:
+        """Nobody waits for streams without end. Side by side, a few requests may pass it together."""
+        most = self._parts.streams_per_person
+        if await self._parts.summaries.count_waiting(user_id) >= most:
+            raise QuotaExhausted(f"You wait for {most} streams already. Remove one, or come back when one is over.")
 
     async def _dispatch(self, summary: SummaryRecord) -> None:
         """Register the workflow now; the intent is stored, so a fault only delays it."""

@@ -153,6 +153,7 @@ def _subscriptions(
             begun_again=Comeback(source, parts.clock),
             clock=parts.clock,
             writer=settings.openai_model,
+            streams_per_person=settings.streams_per_person,
             titles={stream.url: stream.title for stream in settings.suggested_streams},
         )
     )

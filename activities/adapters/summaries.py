@@ -90,6 +90,12 @@ class SummaryRecords:
         found = await self.get(summary_id)
         return found if found and found.user_id == user_id and found.removed_at is None else None
 
+    async def count_waiting(self, user_id: str) -> int:
+        """How many of a person's summaries wait for their stream."""
+        condition = {"user_id": user_id, "state": INITIAL, "removed_at": None}
+        async with wrapped():
+            return await self._collection.count_documents(condition)
+
     async def page(self, user_id: str, limit: int, before: str | None = None) -> list[SummaryRecord]:
         """A person's summaries, newest first; `before` is the id of the last one of the page before."""
         condition: Document = {"user_id": user_id, "removed_at": None}

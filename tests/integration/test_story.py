@@ -164,6 +164,16 @@ async def test_quota_bounds_what_may_be_started_and_is_returned_by_a_failure(
         await story.subscribe(style="minutes")
 
 
+async def test_a_person_waits_for_so_many_streams_at_once_and_no_more(story: Story) -> None:
+    for number in range(50):
+        await story.subscribe(url=f"{URL}?{number}")
+    with pytest.raises(QuotaExhausted, match="wait for 50 streams"):
+        await story.subscribe(url=f"{URL}?one-more")
+    assert (await story.subscribe(url=f"{URL}?3")).state == "waiting_for_stream", "what there is already stays"
+    await story.subscribe("wang", url=f"{URL}?one-more")
+    assert await story.db["summaries"].count_documents({"user_id": "li"}) == 50
+
+
 async def test_a_writer_that_breaks_off_is_retried_and_the_text_is_there_once(story: Story) -> None:
     story.world.writer_errors = [WriterFault("broke off"), WriterFault("busy", 2.0)]
     view = await story.subscribe()
