@@ -14,6 +14,7 @@ from activities.adapters.transcripts import TranscriptRecords
 from activities.payloads import (
     Composed,
     MediaSegment,
+    Notes,
     Packaged,
     SessionState,
     SpeechStatus,
@@ -45,6 +46,10 @@ GIVEN: dict[str, Any] = {
     "segment": MediaSegment(99, "http://late.example/99.ts", 1.0),
     "start_s": 99.0,
     "data": b"late",
+    "key": "late",
+    "notes": Notes(0.0, 1.0),
+    "section": 1,
+    "sections": 2,
 }
 
 

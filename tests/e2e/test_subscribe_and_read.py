@@ -1,5 +1,7 @@
 """The main job in a real browser, on the real demo: one click on a live stream, its summary read as it is written."""
 
+import re
+
 import pytest
 from playwright.async_api import Browser, Page, expect
 
@@ -55,7 +57,17 @@ async def test_a_live_stream_is_subscribed_to_by_one_click_and_its_summary_read(
     await page.reload()
     assert await page.locator("#text").inner_text() == shown
     await page.locator("details.transcript > summary").click()
-    assert await page.locator(".segments li").count() > 3
+    lines = await page.locator(".segments li").count()
+    assert lines > 3
+    await page.get_by_label("Find in the transcript").fill("LEASE")
+    await expect(page.locator(".segments mark").first).to_have_text(re.compile("lease", re.IGNORECASE))
+    assert 0 < await page.locator(".segments li:visible").count() < lines
+    await page.get_by_label("Find in the transcript").fill("")
+    assert await page.locator(".segments li:visible").count() == lines
+    await page.locator(".segments .time").nth(2).click()
+    at = float(await page.locator(".segments .time").nth(2).get_attribute("data-start") or -1)
+    await expect(page.locator(".segments li[aria-current]")).to_have_count(1)
+    assert await page.evaluate("document.querySelector('audio').currentTime") >= at - 0.5
     assert complaints == []
 
 

@@ -7,12 +7,14 @@ import { GrowingText } from "./growing-text.js";
 import { joinRecording } from "./recording.js";
 import { t } from "./texts.js";
 import { timeElement } from "./times.js";
+import { searchTranscript } from "./transcript-search.js";
 
 const ENDED = ["completed", "failed", "canceled"];
 const article = document.getElementById("summary");
 const connection = document.getElementById("connection");
 
 joinRecording();
+searchTranscript();
 if ("live" in article.dataset) follow();
 
 function follow() {
@@ -45,6 +47,7 @@ async function finish(record, text) {
   document.querySelector("[data-error]").textContent = record.error ?? "";
   await refresh(["after"]).catch(() => false);
   joinRecording();
+  searchTranscript();
 }
 
 function show(record) {
