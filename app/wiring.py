@@ -23,6 +23,7 @@ from activities.adapters.request_keys import RequestKeys
 from activities.adapters.sessions import SessionRecords
 from activities.adapters.speech import AsrClient
 from activities.adapters.summaries import SummaryRecords
+from activities.adapters.sweeps import Sweeps
 from activities.adapters.transcripts import TranscriptRecords
 from activities.adapters.windows import SegmentWindows
 from activities.adapters.writer import ChatWriter, read_price
@@ -225,6 +226,8 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
         writer = _writer(settings)
         for adapter in (speech, writer):
             stack.push_async_callback(adapter.aclose)
+        records = opened.records
+        sweeps = Sweeps(records.sessions, records.transcripts, records.recordings, opened.parts.clock, opened.mutex)
         repairs = Repairs(opened.parts.instances, opened.projections, opened.mutex)
         yield Worker(
             settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
@@ -234,7 +237,7 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
             opened.mutex,
             slots=settings.worker_slots,
             pace=Pace(settings.lease_seconds, settings.poll_seconds, settings.scan_seconds),
-            recover=(opened.dispatcher.recover, opened.subscriptions.purge, repairs.run_in_turn),
+            recover=(opened.dispatcher.recover, opened.subscriptions.purge, repairs.run_in_turn, sweeps.run_in_turn),
         )
 
 

@@ -7,9 +7,11 @@ no session refers to can be swept.
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import datetime
 from inspect import isawaitable
 from typing import Any
 
+from bson import ObjectId
 from gridfs.errors import NoFile
 from pymongo.errors import PyMongoError
 
@@ -27,12 +29,18 @@ def new_media_id(session_id: str, round: int) -> str:
     return f"{session_id}-{round}-{secrets.token_hex(6)}"
 
 
+def session_of(media_id: str) -> str:
+    """The session that a recording was made for."""
+    return media_id.rpartition("-")[0].rpartition("-")[0]
+
+
 class GridRecordings:
     """Recordings by media id."""
 
     def __init__(self, database: Database) -> None:
         self._bucket = open_bucket(database, BUCKET)
         self._files = database[f"{BUCKET}.files"]
+        self._chunks = database[f"{BUCKET}.chunks"]
 
     @boundary
     async def store(self, media_id: str, pieces: AsyncIterator[bytes]) -> int:
@@ -78,8 +86,16 @@ class GridRecordings:
         except NoFile as error:
             raise RecordingMissing(f"No recording {media_id} is stored.") from error
 
+    async def stored_before(self, instant: datetime) -> list[str]:
+        """Ids of all that began to be stored before an instant, half uploads included."""
+        oldest = ObjectId.from_datetime(instant)
+        async with wrapped():
+            found = await self._chunks.distinct("files_id", {"n": 0, "_id": {"$lt": oldest}})
+        return [str(media_id) for media_id in found]
+
+    @boundary
     async def delete(self, media_id: str) -> None:
-        """Remove a recording; one that is not there is fine."""
+        """Remove a recording, or what there is of it."""
         async with wrapped():
             with suppress(NoFile):
                 await self._bucket.delete(media_id)

@@ -7,6 +7,7 @@ per session and number, so that capturing it again is a duplicate key and nothin
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from secrets import token_urlsafe
 from typing import Literal
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,7 @@ from pymongo.errors import DuplicateKeyError
 
 from activities.adapters.guard import parsed_url
 from activities.adapters.objects import Objects, derived_id, first_time, forward, literals, loaded
+from activities.adapters.recordings import session_of
 from activities.payloads import Gap, MediaSegment, Packaged, SessionState, StreamHook, Tail
 from activities.records import SessionRecord
 from activities.timeline import CapturedSegment, address_of
@@ -236,6 +238,32 @@ class SessionRecords:
             if len(page) < PAGE:
                 return
             last = page[-1]["sequence"]
+
+    # ---- what nobody needs any more ----
+
+    async def packaged_before(self, age: timedelta, limit: int) -> list[str]:
+        """Ids of sessions that have been ready for so long and still have their segments."""
+        old = {"$lte": ["$ended_at", self._clock.after(-age.total_seconds())]}
+        condition = {"state": "ready", "media_id": {"$ne": None}, "segments_removed_at": None, "$expr": old}
+        async with wrapped():
+            found = await self._collection.find(condition, {"_id": 1}).limit(limit).to_list(limit)
+        return [one["_id"] for one in found]
+
+    @boundary
+    async def remove_segments(self, session_id: str) -> None:
+        """Remove the session's segments; its recording has all of them."""
+        async with wrapped():
+            await self._segments.delete_many(_after(session_id, -1))
+
+    @boundary
+    async def note_segments_removed(self, session_id: str) -> None:
+        """Nothing is left to remove of this session."""
+        await self._sessions.update({"_id": session_id}, [{"$set": {"segments_removed_at": self._clock.now}}])
+
+    async def names(self, media_id: str) -> bool:
+        """Whether the session that a recording was made for refers to it."""
+        async with wrapped():
+            return await self._collection.find_one({"_id": session_of(media_id), "media_id": media_id}) is not None
 
     # ---- shared ----
 

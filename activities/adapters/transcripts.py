@@ -40,6 +40,11 @@ class TranscriptRecords:
         complete = [one for one in found if one["state"] == "completed"]
         return _transcript((complete or found)[0]) if found else None
 
+    async def in_progress(self, session_id: str) -> bool:
+        """Whether the session's audio is still being recognised."""
+        async with wrapped():
+            return await self._collection.find_one({"session_id": session_id, "state": {"$in": [*OPEN]}}) is not None
+
     @boundary
     async def ensure(self, session_id: str) -> TranscriptRecord:
         """The session's transcript under the settings in force, made if missing; a failed one begins its next round."""
