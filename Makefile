@@ -47,6 +47,9 @@ mutate: $(DEV_READY) ## take each guard out of each conditional write, and see t
 chaos: $(DEV_READY) ## random kills, pauses and outages of real processes; SEED=7 repeats a run, CHAOS_MINUTES=60 soaks
 	@$(PY) -m tests.chaos
 
+bench-hour: $(DEV_READY) model ## an hour of talk, live at four times the clock: seconds from its end to its summary, memory
+	@$(PY) -m tests.bench.hour
+
 bench-speech: $(DEV_READY) model $(VENV)/whisper-ctranslate2 ## words and time of the speech recognition beside others with the same model
 	@$(PY) -m tests.bench.speech $(VENV)/whisper-ctranslate2/bin/whisper-ctranslate2
 
@@ -79,7 +82,7 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo doctor dev test check crash mutate chaos bench-speech e2e format lock clean help model
+.PHONY: demo doctor dev test check crash mutate chaos bench-hour bench-speech e2e format lock clean help model
 
 # ---- set-up ----
 

@@ -63,7 +63,7 @@ async def test_a_finished_summary_has_its_text_its_html_and_its_transcript(web):
     record = await finished(web)
     assert (record["state"], record["text"], record["writer"]) == ("completed", TEXT, "test-writer")
     assert "<strong>ends by itself</strong>" in record["html"]
-    assert record["usage"] == {"prompt_tokens": 210, "completion_tokens": 40}
+    assert record["usage"] == {"prompt_tokens": 210, "completion_tokens": 40, "cost": None}
     async with web.client() as li:
         transcript = (await li.get(f"/api/summaries/{record['id']}/transcript")).json()
     assert [segment["text"] for segment in transcript["segments"]] == ["Good evening.", "Leases end by themselves."]
