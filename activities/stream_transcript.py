@@ -31,6 +31,7 @@ from activities.plans import (
 )
 from activities.ports import Recordings, Sessions, Speech, SpeechFault, SpeechRefused, Transcripts, Windows
 from activities.starts import failure_of, publish_fanout
+from activities.summary.times import stamp
 from kernel import (
     Definition,
     Fatal,
@@ -243,7 +244,7 @@ async def _store(
     noted = msgspec.structs.replace(
         status,
         segments=[_moved(segment, point.start_s) for segment in status.segments],
-        error=shortfall(status.decoded_s, expected_s),
+        error=shortfall(status.decoded_s, expected_s, point.start_s),
     )
     await ports.transcripts.store_window(transcript.transcript_id, transcript.round, point.window, noted, expected_s)
     if point.following is None:
@@ -255,11 +256,13 @@ def _moved(segment: SpeechSegment, by_s: float) -> SpeechSegment:
     return SpeechSegment(round(segment.start + by_s, 3), round(segment.end + by_s, 3), segment.text)
 
 
-def shortfall(decoded_s: float, expected_s: float) -> str | None:
+def shortfall(decoded_s: float, expected_s: float, start_s: float = 0.0) -> str | None:
     """What to say where much less was decoded than recorded; a few seconds or per cent are nobody's loss."""
     if decoded_s >= expected_s - max(5.0, expected_s * 0.05):
         return None
-    return f"Only {decoded_s:.0f} of {expected_s:.0f} seconds could be decoded; the rest of the recording is damaged."
+    of_what = f"Only {decoded_s:.0f} of {expected_s:.0f} seconds"
+    where = f" from {stamp(start_s)} on" if start_s else ""
+    return f"{of_what}{where} could be decoded; the rest is damaged."
 
 
 def _minutes(patience: timedelta) -> str:

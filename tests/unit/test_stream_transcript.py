@@ -294,6 +294,12 @@ async def test_far_less_decoded_than_recorded_is_noted() -> None:
     assert work.transcripts.windows[0][1] == 60.0
 
 
+def test_a_shortfall_inside_a_recording_says_where_it_is() -> None:
+    assert shortfall(20.0, 35.0, 600.0) == (
+        "Only 20 of 35 seconds from 00:10:00 on could be decoded; the rest is damaged."
+    )
+
+
 @pytest.mark.parametrize(
     ("decoded_s", "expected_s", "short"),
     [(60, 60, False), (56, 60, False), (54, 60, True), (3500, 3600, False), (3000, 3600, True), (0, 4, False)],
