@@ -17,7 +17,7 @@ ELSEWHERE = (
     "SessionRecords.note_segments_removed",
     "Removals.cancel",
 )
-"""Writes at the word of an operator or of a stream's own system, and those of the sweep; they have tests of their own."""
+"""Writes at the word of an operator or of a stream's own system, and the sweep's; they have tests of their own."""
 POINTS = [point for point in faults.points() if point.startswith(STORES) and not point.startswith(ELSEWHERE)]
 PEOPLE = ("li", "wang")
 
