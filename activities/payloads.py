@@ -159,7 +159,7 @@ class AudioWindow(msgspec.Struct, frozen=True):
 class TranscribeCheckpoint(msgspec.Struct, frozen=True):
     """The external task of the current window; the provider is named so that only it is asked again.
 
-    Without a task (`task_id` empty) the next window is waited for. `following` None: the window is the whole recording.
+    `following` None: the window is the whole recording.
     """
 
     window: int
@@ -274,6 +274,8 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
     decoded_s: float = 0.0
     expected_s: float = 0.0
     error: str | None = None
+    window_count: int = 0  # windows whose text is stored
+    following: WindowPoint | None = None  # where the next one begins; None where the last one was the whole recording
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

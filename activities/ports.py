@@ -108,9 +108,15 @@ class Transcripts(Protocol):
     async def store_progress(self, transcript_id: str, round: int, progress: float) -> None: ...
 
     async def store_window(
-        self, transcript_id: str, round: int, window: int, status: SpeechStatus, expected_s: float
+        self,
+        transcript_id: str,
+        round: int,
+        window: int,
+        status: SpeechStatus,
+        expected_s: float,
+        following: WindowPoint | None,
     ) -> None:
-        """Keep the recognised text of one window; repeated for the same window it replaces it."""
+        """Keep the recognised text of one window, and where the next one begins; repeated, it replaces the same."""
         ...
 
     async def mark_completed(self, transcript_id: str, round: int) -> None: ...

@@ -110,11 +110,11 @@ async def transcribe(ports: TranscriptPorts, ctx: StepContext) -> Outcome:
     if session.state == "unavailable":
         raise Fatal(session.error or "The stream could not be recorded.")
     point, now = ctx.load_checkpoint(TranscribeCheckpoint), ctx.now()
-    if point and point.task_id:
+    if point:
         return await _poll(ports, transcript, session, point, now)
-    if point is None and session.media_id:
+    if session.media_id and not transcript.window_count:
         return await _submit_whole(ports, transcript, session, session.media_id, now)
-    return await _next_window(ports, transcript, session, point, now)
+    return await _next_window(ports, transcript, session, now)
 
 
 # ---- submitting ----
@@ -129,38 +129,32 @@ async def _submit_whole(
     return await _submit(ports, transcript, task, key, audio)
 
 
-async def _next_window(
-    ports: TranscriptPorts,
-    transcript: Transcript,
-    session: Session,
-    point: TranscribeCheckpoint | None,
-    now: datetime,
-) -> Outcome:
-    """Submit the audio that follows; where there is not enough yet, wait for more or for the recording's end."""
-    point = point or TranscribeCheckpoint(0, transcript.provider, "", now, now, following=WindowPoint())
-    over = session.state in ("ended", "ready")
-    window = await ports.windows.next(session.session_id, point.following or WindowPoint(), over=over)
+async def _next_window(ports: TranscriptPorts, transcript: Transcript, session: Session, now: datetime) -> Outcome:
+    """Submit what follows the windows that are stored; where it is not enough yet, wait for more or for the end.
+
+    An error clears the checkpoint: how far the text has come is known from the text alone.
+    """
+    number, over = transcript.window_count, session.state in ("ended", "ready")
+    done = Transcribed(number, transcript.decoded_s, transcript.expected_s)
+    if number and transcript.following is None:
+        return done
+    window = await ports.windows.next(session.session_id, transcript.following or WindowPoint(), over=over)
     if window is None and over:
-        return Transcribed(point.window, transcript.decoded_s, transcript.expected_s)
+        return done
     if window is None:
-        return WaitForSignal(
-            RECORDING_ENDED,
-            session.session_id,
-            transcript.round,
-            poll_fallback_s=ports.limits.look_s,
-            checkpoint=point,
-        )
-    task = msgspec.structs.replace(
-        point,
-        provider=transcript.provider,
-        submitted_at=now,
-        poll_faults=0,
+        return WaitForSignal(RECORDING_ENDED, session.session_id, transcript.round, poll_fallback_s=ports.limits.look_s)
+    task = TranscribeCheckpoint(
+        number,
+        transcript.provider,
+        "",
+        now,
+        now,
         start_s=window.start_s,
         end_s=window.end_s,
         following=window.following,
     )
     # where a window ends may differ after a death, since more was recorded: then it is another task
-    key = f"{transcript.transcript_id}:{transcript.round}:{point.window}:{window.end_s:.3f}"
+    key = f"{transcript.transcript_id}:{transcript.round}:{number}:{window.end_s:.3f}"
     return await _submit(ports, transcript, task, key, window.audio)
 
 
@@ -246,10 +240,12 @@ async def _store(
         segments=[_moved(segment, point.start_s) for segment in status.segments],
         error=shortfall(status.decoded_s, expected_s, point.start_s),
     )
-    await ports.transcripts.store_window(transcript.transcript_id, transcript.round, point.window, noted, expected_s)
+    await ports.transcripts.store_window(
+        transcript.transcript_id, transcript.round, point.window, noted, expected_s, point.following
+    )
     if point.following is None:
         return Transcribed(point.window + 1, status.decoded_s, expected_s)
-    return Yield(msgspec.structs.replace(point, window=point.window + 1, task_id=""))
+    return Yield()
 
 
 def _moved(segment: SpeechSegment, by_s: float) -> SpeechSegment:

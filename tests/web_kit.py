@@ -84,7 +84,7 @@ class WebKit:
         transcript = await self.stores.transcripts.ensure(record["session_id"])
         segments = [SpeechSegment(4.0 * place, 4.0 * place + 4, text) for place, text in enumerate(texts)]
         status = SpeechStatus("t1", "completed", 100.0, "en", segments, decoded_s=61.0)
-        await self.stores.transcripts.store_window(transcript.transcript_id, 1, 0, status, 61.0)
+        await self.stores.transcripts.store_window(transcript.transcript_id, 1, 0, status, 61.0, None)
         await self.stores.transcripts.mark_completed(transcript.transcript_id, 1)
 
     async def complete(self, record: dict[str, Any], text: str) -> None:

@@ -4,7 +4,7 @@ The id follows from what the transcript is of, so that any number of subscribers
 """
 
 from activities.adapters.objects import Objects, derived_id, first_time, literals, loaded
-from activities.payloads import SpeechStatus
+from activities.payloads import SpeechStatus, WindowPoint
 from activities.records import TranscriptRecord
 from kernel import Clock, boundary
 from kernel.driver import Database
@@ -71,15 +71,22 @@ class TranscriptRecords:
 
     @boundary
     async def store_window(
-        self, transcript_id: str, round: int, window: int, status: SpeechStatus, expected_s: float
+        self,
+        transcript_id: str,
+        round: int,
+        window: int,
+        status: SpeechStatus,
+        expected_s: float,
+        following: WindowPoint | None,
     ) -> None:
-        """Keep the recognised text of one window; repeated for the same window it replaces it."""
+        """Keep the recognised text of one window, and where the next one begins; repeated, it replaces the same."""
         kept = {
             "language": status.language,
             "segments": status.segments,
             "decoded_s": status.decoded_s,
             "expected_s": expected_s,
             "error": status.error,
+            "following": following,
         }
         fields = literals({f"windows.{window}": kept, "state": "running"})
         await self._objects.change(transcript_id, round, OPEN, fields)
@@ -110,6 +117,8 @@ def _transcript(document: Document) -> TranscriptRecord:
     joined = {
         "language": next((window["language"] for window in windows if window["language"]), None),
         "segments": segments,
+        "window_count": len(windows),
+        "following": windows[-1].get("following") if windows else None,
         "decoded_s": sum(window["decoded_s"] for window in windows),
         "expected_s": sum(window["expected_s"] for window in windows),
         "error": document["error"] or next((window["error"] for window in windows if window["error"]), None),

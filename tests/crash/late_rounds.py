@@ -39,6 +39,7 @@ GIVEN: dict[str, Any] = {
     "window": 0,
     "status": SpeechStatus("late", "completed"),
     "expected_s": 1.0,
+    "following": None,
     "captured_s": 99.0,
     "gaps": [],
     "packaged": Packaged("late", 1.0, 1),

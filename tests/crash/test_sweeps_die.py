@@ -49,7 +49,9 @@ class House:
         await self.sessions.mark_ready(session.session_id, 1)
         transcript = await self.transcripts.ensure(session.session_id)
         if transcribed:
-            await self.transcripts.store_window(transcript.transcript_id, 1, 0, SpeechStatus("t", "completed"), 6.0)
+            await self.transcripts.store_window(
+                transcript.transcript_id, 1, 0, SpeechStatus("t", "completed"), 6.0, None
+            )
             await self.transcripts.mark_completed(transcript.transcript_id, 1)
         return session.session_id, media_id
 

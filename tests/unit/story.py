@@ -24,6 +24,7 @@ from activities.payloads import (
     SummaryInput,
     Transcript,
     Usage,
+    WindowPoint,
 )
 from activities.timeline import CapturedSegment, address_of
 from kernel import Outcome, Signal, Sleep, StaleRound, StepContext, WaitForSignal, WorkflowContext, Yield
@@ -188,10 +189,17 @@ class Transcripts:
         self._set(round, state="running", progress=progress)
 
     async def store_window(
-        self, transcript_id: str, round: int, window: int, status: SpeechStatus, expected_s: float
+        self,
+        transcript_id: str,
+        round: int,
+        window: int,
+        status: SpeechStatus,
+        expected_s: float,
+        following: WindowPoint | None,
     ) -> None:
-        self._set(round, language=self.transcript.language or status.language)
+        self._set(round, language=self.transcript.language or status.language, following=following)
         self.windows[window] = (status, expected_s)
+        self._set(round, window_count=len(self.windows))
 
     async def mark_completed(self, transcript_id: str, round: int) -> None:
         self._set(round, state="completed")

@@ -267,6 +267,28 @@ async def test_a_death_between_submission_and_checkpoint_is_no_second_task_for_t
     assert set(work.speech.keys) == {"tra_1:1:0:30.000"}
 
 
+async def test_an_error_between_two_windows_goes_on_behind_the_text_that_is_stored() -> None:
+    work = live(HALF)
+    work.windows.recorded_s = 90.0
+    await work.call()
+    await work.call()
+    work.stage.checkpoint = None  # as after any error
+    work.sessions.session = Sessions(state="ready", media_id="media_1", duration_s=90.0).session
+    while not isinstance(await work.call(), Transcribed):
+        pass
+    assert work.speech.keys == ["tra_1:1:0:30.000", "tra_1:1:1:60.000", "tra_1:1:2:90.000"]
+    assert [one.segments[0].start for one, _ in work.transcripts.windows.values()] == [1.0, 31.0, 61.0]
+
+
+async def test_an_error_after_the_whole_recording_was_stored_submits_nothing_again() -> None:
+    work = Work(Speech(DONE))
+    await work.call()
+    await work.call()
+    work.stage.checkpoint = None
+    assert await work.call() == Transcribed(1, 0.0, 0.0)
+    assert work.speech.keys == ["tra_1:1:0"]
+
+
 async def test_the_language_of_the_first_speech_holds_for_the_windows_after_it() -> None:
     silent = status("completed", decoded_s=30.0)
     work = live(silent, HALF, HALF)
