@@ -6,10 +6,10 @@ told looks for itself.
 
 from contextlib import suppress
 
-from activities.payloads import Session, TranscriptInput
-from activities.plans import RECORDING_ENDED, STREAM_TRANSCRIPT, transcript_key
+from activities.payloads import Session
+from activities.plans import RECORDING_ENDED, transcript_key
 from activities.ports import Transcripts
-from activities.starts import keep_going
+from activities.starts import keep_recognising
 from kernel import Fatal, Publisher, Signal, workflow_id_of
 
 
@@ -23,10 +23,8 @@ class Alongside:
     async def begin(self, session: Session) -> None:
         """See that the session's speech is recognised from now on."""
         transcript = await self._transcripts.ensure(session.session_id)
-        wanted = TranscriptInput(transcript.transcript_id, transcript.round)
-        key = transcript_key(transcript.transcript_id)
         with suppress(Fatal):  # it cannot be transcribed; the recording goes on, and who waits is told why
-            await keep_going(self._publisher, STREAM_TRANSCRIPT.type, key, wanted, round=transcript.round)
+            await keep_recognising(self._publisher, transcript)
 
     async def tell_end(self, session: Session) -> None:
         """Wake the transcript: what there is now is all there will be."""

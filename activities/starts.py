@@ -7,8 +7,16 @@ import re
 
 import msgspec
 
-from activities.payloads import FanoutInput
-from activities.plans import SHARED_PRIORITY, STREAM_FANOUT, fanout_key
+from activities.payloads import FanoutInput, Session, Transcript, TranscriptInput, WatchInput
+from activities.plans import (
+    SHARED_PRIORITY,
+    STREAM_FANOUT,
+    STREAM_TRANSCRIPT,
+    STREAM_WATCH,
+    fanout_key,
+    transcript_key,
+    watch_key,
+)
 from kernel import Fatal, Publisher, WorkflowContext
 
 STEP_PREFIX = re.compile(r"\A[a-z0-9_]{1,40}: ")
@@ -40,6 +48,19 @@ async def keep_going(publisher: Publisher, type: str, biz_key: str, input: msgsp
     if instance.status == "completed":
         raise Fatal(f"{biz_key} ended in round {instance.round} and cannot be resumed for round {round}")
     return False
+
+
+async def keep_watching(publisher: Publisher, session: Session) -> bool:
+    """Make sure that the session is being recorded; as `keep_going`."""
+    wanted = WatchInput(session.session_id, session.round)
+    return await keep_going(publisher, STREAM_WATCH.type, watch_key(session.session_id), wanted, round=session.round)
+
+
+async def keep_recognising(publisher: Publisher, transcript: Transcript) -> bool:
+    """Make sure that the transcript is being made; as `keep_going`."""
+    wanted = TranscriptInput(transcript.transcript_id, transcript.round)
+    key = transcript_key(transcript.transcript_id)
+    return await keep_going(publisher, STREAM_TRANSCRIPT.type, key, wanted, round=transcript.round)
 
 
 def failure_of(context: WorkflowContext, otherwise: str) -> str:

@@ -31,7 +31,7 @@ from activities.plans import (
 )
 from activities.ports import Recordings, Sessions, Speech, SpeechFault, SpeechRefused, Transcripts, Windows
 from activities.starts import failure_of, publish_fanout
-from activities.summary.times import stamp
+from activities.times import stamp
 from kernel import (
     Definition,
     Fatal,

@@ -11,10 +11,10 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import Meta
 
-from activities.payloads import StreamHook, WatchInput
-from activities.plans import STREAM_HINT, STREAM_WATCH, watch_key
+from activities.payloads import StreamHook
+from activities.plans import STREAM_HINT, watch_key
 from activities.records import SessionRecord
-from activities.starts import keep_going
+from activities.starts import keep_watching
 from kernel import Clock, Publisher, Signal, workflow_id_of
 
 WINDOW_S = 300
@@ -90,12 +90,8 @@ class StreamHooks:
         if session is None or not await self._sessions.store_hint(session.session_id, event.event):
             return False
         if event.event == "started":
-            await self._watch(session)
+            await keep_watching(self._publisher, session)
         return await self._ring(session.session_id, session.round, event.id)
-
-    async def _watch(self, session: SessionRecord) -> None:
-        wanted = WatchInput(session.session_id, session.round)
-        await keep_going(self._publisher, STREAM_WATCH.type, watch_key(session.session_id), wanted, round=session.round)
 
     async def _ring(self, session_id: str, round: int, event_id: str) -> bool:
         await self._publisher.deliver_signal(

@@ -5,7 +5,7 @@ data or stand as a line of their own.
 """
 
 from activities.payloads import Gap, SpeechSegment, WriteRequest
-from activities.summary.times import stamp
+from activities.times import stamp
 
 BEGIN, END = "<transcript>", "</transcript>"
 MAX_TITLE = 200

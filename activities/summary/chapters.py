@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from activities.payloads import Chapter, SpeechSegment
-from activities.summary.times import SpokenTimes, seconds
+from activities.times import SpokenTimes, seconds
 
 TIME = r"[\[(（]?(?<!\d)(?:(?P<h>\d{1,2}):)?(?P<m>\d{1,2}):(?P<s>\d{2})(?!\d)(?:\.\d+)?[\])）]?"
 HEADING = re.compile(rf"^#{{1,6}}\s+(?P<before>.*?){TIME}(?P<after>.*)$")

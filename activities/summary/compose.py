@@ -14,8 +14,8 @@ from activities.summary.chapters import chapters_of
 from activities.summary.condense import Plan, Task, Unsplittable
 from activities.summary.notes import noted
 from activities.summary.record import SummaryPorts, current, current_paid
-from activities.summary.times import SpokenTimes, TimeFilter
 from activities.summary.transcribe import Awaited
+from activities.times import SpokenTimes, TimeFilter
 from kernel import Fatal, Outcome, RetryAfter, StepContext, TextSink, Yield
 
 LONGEST_RETRY_S = 600.0

@@ -8,10 +8,11 @@ so that any worker goes on where another one died, and no section is asked for t
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from itertools import pairwise
+from math import inf
 
 import msgspec
 
-from activities.payloads import Gap, Notes, SpeechSegment, WriteRequest
+from activities.payloads import Notes, SpeechSegment, WriteRequest
 
 LINE_COST = 12
 """Characters that a line costs besides its text: its time."""
@@ -86,17 +87,17 @@ def split(whole: WriteRequest, count: int) -> list[WriteRequest]:
     if len(segments) < 2:
         raise Unsplittable
     borders = [0, *_borders(segments, min(count, len(segments))), len(segments)]
-    return [_section(whole, segments[first:last]) for first, last in pairwise(borders)]
+    begins_s = [-inf, *(segments[at].start for at in borders[1:-1]), inf]
+    return [
+        _section(whole, segments[first:last], begin_s, end_s)
+        for (first, last), (begin_s, end_s) in zip(pairwise(borders), pairwise(begins_s), strict=True)
+    ]
 
 
-def _section(whole: WriteRequest, segments: list[SpeechSegment]) -> WriteRequest:
-    start_s, end_s = segments[0].start, segments[-1].end
-    gaps = [gap for gap in whole.gaps if _inside(gap, start_s, end_s)]
+def _section(whole: WriteRequest, segments: list[SpeechSegment], begin_s: float, end_s: float) -> WriteRequest:
+    """One section, with the gaps up to the next one's beginning."""
+    gaps = [gap for gap in whole.gaps if begin_s <= gap.start_s < end_s]
     return msgspec.structs.replace(whole, segments=segments, gaps=gaps, kind="notes")
-
-
-def _inside(gap: Gap, start_s: float, end_s: float) -> bool:
-    return start_s <= gap.start_s < end_s
 
 
 def _borders(segments: Sequence[SpeechSegment], count: int) -> list[int]:

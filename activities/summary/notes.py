@@ -3,7 +3,7 @@
 import re
 
 from activities.payloads import SpeechSegment
-from activities.summary.times import SpokenTimes, seconds
+from activities.times import SpokenTimes, seconds
 
 _LINE = re.compile(r"^[\s>#*+\-–—•\d.)]*?\**\[?(?:(\d{1,3}):)?(\d{1,2}):(\d{2})(?:[.,]\d{1,3})?\]?\**[\s:：\-–—]*(.*)$")
 _MARKS = re.compile(r"^(?:[#>*+\-–—•]+\s+|\d{1,3}[.)]\s+)+")

@@ -4,9 +4,8 @@ from random import uniform
 
 import msgspec
 
-from activities.payloads import Session, WatchInput
-from activities.plans import STREAM_SETTLED, STREAM_WATCH, watch_key
-from activities.starts import keep_going
+from activities.plans import STREAM_SETTLED
+from activities.starts import keep_watching
 from activities.summary.record import SummaryPorts, current_paid
 from kernel import Fatal, Outcome, Sleep, StepContext, WaitForSignal
 
@@ -31,19 +30,9 @@ async def preprocess(ports: SummaryPorts, ctx: StepContext) -> Outcome:
         return Ready(session.session_id, session.duration_s)
     if session.state == "unavailable":
         raise Fatal(session.error or "The stream could not be recorded.")
-    if not await _watched(ports, session):
+    if not await keep_watching(ports.publisher, session):
         return Sleep(FINISHING_S)
     return WaitForSignal(STREAM_SETTLED, session.session_id, summary.round, poll_fallback_s=spread(ports.poll_s))
-
-
-async def _watched(ports: SummaryPorts, session: Session) -> bool:
-    return await keep_going(
-        ports.publisher,
-        STREAM_WATCH.type,
-        watch_key(session.session_id),
-        WatchInput(session.session_id, session.round),
-        round=session.round,
-    )
 
 
 def spread(seconds: float) -> float:

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from activities.payloads import Transcript, TranscriptInput
-from activities.plans import STREAM_TRANSCRIPT, TRANSCRIPT_SETTLED, transcript_key
-from activities.starts import keep_going
+from activities.payloads import Transcript
+from activities.plans import TRANSCRIPT_SETTLED
+from activities.starts import keep_recognising
 from activities.summary.preprocess import FINISHING_S, spread
 from activities.summary.record import SummaryPorts, current_paid
 from kernel import Fatal, Outcome, Sleep, StepContext, WaitForSignal
@@ -26,7 +26,7 @@ async def transcribe(ports: SummaryPorts, ctx: StepContext) -> Outcome:
         return awaited
     if transcript.state == "failed":
         raise Fatal(transcript.error or "The speech could not be recognised.")
-    if not await _worked_on(ports, transcript):
+    if not await keep_recognising(ports.publisher, transcript):
         return Sleep(FINISHING_S, awaited)
     return WaitForSignal(
         TRANSCRIPT_SETTLED,
@@ -41,13 +41,3 @@ async def _transcript(ports: SummaryPorts, session_id: str, awaited: Awaited | N
     """The transcript waited for; at first the session's, a failed one begun anew. Its failure later is ours."""
     found = await ports.transcripts.get(awaited.transcript_id) if awaited else None
     return found or await ports.transcripts.ensure(session_id)
-
-
-async def _worked_on(ports: SummaryPorts, transcript: Transcript) -> bool:
-    return await keep_going(
-        ports.publisher,
-        STREAM_TRANSCRIPT.type,
-        transcript_key(transcript.transcript_id),
-        TranscriptInput(transcript.transcript_id, transcript.round),
-        round=transcript.round,
-    )

@@ -100,7 +100,8 @@ def test_sections_end_at_the_longest_pause_near_their_share() -> None:
 
 
 def test_a_gap_is_told_with_the_section_that_it_lies_in() -> None:
-    asked = talk(40, gaps=[Gap(98.0, 2.0, "not found"), Gap(300.0, 5.0, "refused")])
+    between = [Gap(at * 10.0 + 8.5, 1.5, "not found") for at in range(40)]  # after each line, so between sections too
+    asked = talk(40, gaps=[Gap(-1.0, 0.5, "before the first word"), *between])
     assert [gap for section in split(asked, 4) for gap in section.gaps] == asked.gaps
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.payloads import SpeechSegment
-from activities.summary.times import SpokenTimes, TimeFilter, stamp
+from activities.times import SpokenTimes, TimeFilter, stamp
 
 SPOKEN = SpokenTimes([SpeechSegment(start, start + 8, "words") for start in (0.4, 10.0, 62.5, 3725.0)])
 
