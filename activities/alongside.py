@@ -1,4 +1,4 @@
-"""The transcription that goes along with a recording: begun when the stream is live, told when the recording is over.
+"""The transcription that goes along with a recording: begun when the stream is live, told when there is more of it.
 
 Neither is needed for the result: a transcript that was not begun is begun by who waits for it, and one that was not
 told looks for itself.
@@ -7,7 +7,7 @@ told looks for itself.
 from contextlib import suppress
 
 from activities.payloads import Session
-from activities.plans import RECORDING_ENDED, transcript_key
+from activities.plans import RECORDING_GREW, transcript_key
 from activities.ports import Transcripts
 from activities.starts import keep_recognising
 from kernel import Fatal, Publisher, Signal, workflow_id_of
@@ -26,14 +26,15 @@ class Alongside:
         with suppress(Fatal):  # it cannot be transcribed; the recording goes on, and who waits is told why
             await keep_recognising(self._publisher, transcript)
 
-    async def tell_end(self, session: Session) -> None:
-        """Wake the transcript: what there is now is all there will be."""
+    async def tell(self, session: Session, news: str) -> None:
+        """Wake the transcript: there is more to hear. The same `news` told again is told once."""
         transcript = await self._transcripts.ensure(session.session_id)
         await self._publisher.deliver_signal(
             Signal(
-                signal_id=f"recorded:{session.session_id}:{session.round}:{transcript.transcript_id}:{transcript.round}",
+                signal_id=f"recorded:{session.session_id}:{session.round}:{transcript.transcript_id}:{transcript.round}"
+                f":{news}",
                 workflow_id=workflow_id_of(transcript_key(transcript.transcript_id)),
-                signal_type=RECORDING_ENDED,
+                signal_type=RECORDING_GREW,
                 wait_key=session.session_id,
                 generation=transcript.round,
             )

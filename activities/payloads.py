@@ -33,7 +33,7 @@ class TranscriptInput(msgspec.Struct, frozen=True):
 
 
 class FanoutInput(msgspec.Struct, frozen=True):
-    """Input of `stream_fanout`. `topic` is stream_ready, stream_unavailable, transcript_ready or transcript_failed."""
+    """Input of `stream_fanout`. `topic` is one of those that `plans.SIGNAL_OF` lists."""
 
     topic: str
     source_id: str  # a session or a transcript

@@ -14,6 +14,7 @@ PLANS = (SUMMARY, STREAM_WATCH, STREAM_TRANSCRIPT, STREAM_FANOUT)
 SPEECH_RECOGNITION = "speech_recognition"
 CONTENT_GENERATION = "content_generation"
 
+STREAM_ENDED = "stream_ended"
 STREAM_READY = "stream_ready"
 STREAM_UNAVAILABLE = "stream_unavailable"
 TRANSCRIPT_READY = "transcript_ready"
@@ -22,8 +23,9 @@ TRANSCRIPT_FAILED = "transcript_failed"
 STREAM_HINT = "stream_hint"
 STREAM_SETTLED = "stream_settled"
 TRANSCRIPT_SETTLED = "transcript_settled"
-RECORDING_ENDED = "recording_ended"
+RECORDING_GREW = "recording_grew"
 SIGNAL_OF = {
+    STREAM_ENDED: STREAM_SETTLED,
     STREAM_READY: STREAM_SETTLED,
     STREAM_UNAVAILABLE: STREAM_SETTLED,
     TRANSCRIPT_READY: TRANSCRIPT_SETTLED,

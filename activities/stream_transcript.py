@@ -23,7 +23,7 @@ from activities.payloads import (
     WindowPoint,
 )
 from activities.plans import (
-    RECORDING_ENDED,
+    RECORDING_GREW,
     SPEECH_RECOGNITION,
     STREAM_TRANSCRIPT,
     TRANSCRIPT_FAILED,
@@ -53,8 +53,10 @@ from kernel import (
 class SpeechLimits:
     """How patient a transcription is. Times in seconds."""
 
-    poll_s: float = 1.5
-    slowest_poll_s: float = 10.0
+    poll_s: float = 0.5
+    poll_part: float = 0.2  # of the time that the task has taken already, where that is longer
+    slow_poll_s: float = 3.0
+    slowest_poll_s: float = 10.0  # of a service that does not answer
     deadline_s: float = 900.0  # of a window, besides `deadline_factor` times its length
     deadline_factor: float = 4.0
     task_ttl_s: float = 20 * 3600.0  # so long a task's id is trusted
@@ -135,14 +137,13 @@ async def _next_window(ports: TranscriptPorts, transcript: Transcript, session: 
     An error clears the checkpoint: how far the text has come is known from the text alone.
     """
     number, over = transcript.window_count, session.state in ("ended", "ready")
-    done = Transcribed(number, transcript.decoded_s, transcript.expected_s)
     if number and transcript.following is None:
-        return done
+        return _whole(ports, transcript, session)
     window = await ports.windows.next(session.session_id, transcript.following or WindowPoint(), over=over)
     if window is None and over:
-        return done
+        return _whole(ports, transcript, session)
     if window is None:
-        return WaitForSignal(RECORDING_ENDED, session.session_id, transcript.round, poll_fallback_s=ports.limits.look_s)
+        return _more(ports, transcript)
     task = TranscribeCheckpoint(
         number,
         transcript.provider,
@@ -158,6 +159,17 @@ async def _next_window(ports: TranscriptPorts, transcript: Transcript, session: 
     return await _submit(ports, transcript, task, key, window.audio)
 
 
+def _whole(ports: TranscriptPorts, transcript: Transcript, session: Session) -> Outcome:
+    """All has been heard; where that was nothing, only the packaging tells a silent recording from a broken one."""
+    if transcript.decoded_s <= 0 and session.state != "ready":
+        return _more(ports, transcript)
+    return Transcribed(transcript.window_count, transcript.decoded_s, transcript.expected_s)
+
+
+def _more(ports: TranscriptPorts, transcript: Transcript) -> WaitForSignal:
+    return WaitForSignal(RECORDING_GREW, transcript.session_id, transcript.round, poll_fallback_s=ports.limits.look_s)
+
+
 async def _submit(
     ports: TranscriptPorts, transcript: Transcript, task: TranscribeCheckpoint, key: str, audio: bytes
 ) -> Sleep:
@@ -170,7 +182,8 @@ async def _submit(
         raise RetryAfter(5, f"The speech service did not take the recording: {fault}") from fault
     await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, transcript.progress)
     patience = timedelta(seconds=limits.deadline_s + limits.deadline_factor * (task.end_s - task.start_s))
-    return Sleep(limits.poll_s, msgspec.structs.replace(task, task_id=task_id, deadline=task.submitted_at + patience))
+    deadline = task.submitted_at + patience
+    return Sleep(limits.poll_s, msgspec.structs.replace(task, task_id=task_id, deadline=deadline))
 
 
 def _provider(ports: TranscriptPorts, name: str) -> Speech:
@@ -197,29 +210,26 @@ async def _poll(
         raise RetryAfter(2, f"The speech service lost its task: {refusal}") from refusal
     except SpeechFault as fault:
         return _after_fault(ports.limits, point, fault)
-    return await _act_on(ports, transcript, session, point, status)
+    if status.state in ("failed", "completed"):
+        return await _settle(ports, transcript, point, status)
+    progress = _progress(session, point, status)
+    if progress > transcript.progress:
+        await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, progress)
+    return Sleep(_pause_s(ports.limits, point, now), msgspec.structs.replace(point, poll_faults=0))
 
 
 def _after_fault(limits: SpeechLimits, point: TranscribeCheckpoint, fault: SpeechFault) -> Sleep:
     faults = point.poll_faults + 1
     if faults > limits.poll_faults:
         raise Fatal(f"The speech service could not be asked {faults} times in a row: {fault}") from fault
-    delay_s = min(limits.poll_s * 1.2**faults, limits.slowest_poll_s)
+    delay_s = min(limits.poll_s * 1.5**faults, limits.slowest_poll_s)
     return Sleep(delay_s, msgspec.structs.replace(point, poll_faults=faults))
 
 
-async def _act_on(
-    ports: TranscriptPorts, transcript: Transcript, session: Session, point: TranscribeCheckpoint, status: SpeechStatus
-) -> Outcome:
-    if status.state == "failed":
-        said = f"Speech recognition failed: {status.error or 'the service gave no reason'}"
-        raise RetryAfter(5, said) if status.retryable else Fatal(said)
-    if status.state == "completed":
-        return await _store(ports, transcript, point, status)
-    progress = _progress(session, point, status)
-    if progress > transcript.progress:
-        await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, progress)
-    return Sleep(ports.limits.poll_s, msgspec.structs.replace(point, poll_faults=0))
+def _pause_s(limits: SpeechLimits, point: TranscribeCheckpoint, now: datetime) -> float:
+    """A task that has taken long will not be missed for a moment longer."""
+    so_far_s = (now - point.submitted_at).total_seconds()
+    return min(max(limits.poll_s, limits.poll_part * so_far_s), limits.slow_poll_s)
 
 
 def _progress(session: Session, point: TranscribeCheckpoint, status: SpeechStatus) -> float:
@@ -230,10 +240,13 @@ def _progress(session: Session, point: TranscribeCheckpoint, status: SpeechStatu
     return min((point.start_s + (point.end_s - point.start_s) * status.progress / 100) / whole_s * 100, 99.0)
 
 
-async def _store(
+async def _settle(
     ports: TranscriptPorts, transcript: Transcript, point: TranscribeCheckpoint, status: SpeechStatus
 ) -> Outcome:
     """Keep the text of a window at its place in the recording; then the next one, if it was not the whole."""
+    if status.state == "failed":
+        said = f"Speech recognition failed: {status.error or 'the service gave no reason'}"
+        raise RetryAfter(5, said) if status.retryable else Fatal(said)
     expected_s = point.end_s - point.start_s
     noted = msgspec.structs.replace(
         status,
@@ -243,7 +256,7 @@ async def _store(
     await ports.transcripts.store_window(
         transcript.transcript_id, transcript.round, point.window, noted, expected_s, point.following
     )
-    if point.following is None:
+    if point.following is None and status.decoded_s > 0:
         return Transcribed(point.window + 1, status.decoded_s, expected_s)
     return Yield()
 

@@ -12,7 +12,7 @@ from functools import partial
 from activities.alongside import Alongside
 from activities.capture import CaptureLimits, Poll, Recorded, Recorder
 from activities.payloads import Packaged, Session, WatchInput
-from activities.plans import STREAM_READY, STREAM_UNAVAILABLE, STREAM_WATCH
+from activities.plans import STREAM_ENDED, STREAM_READY, STREAM_UNAVAILABLE, STREAM_WATCH
 from activities.ports import LiveSource, Packager, SourceRefused
 from activities.starts import failure_of, publish_fanout
 from activities.timeline import CapturePoint, Reel, beginning
@@ -27,6 +27,9 @@ from kernel import (
     WorkflowCanceled,
     WorkflowContext,
 )
+
+NEWS_S = 30.0
+"""So much more of a recording is worth waking its transcription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +59,37 @@ def definition(ports: WatchPorts) -> Definition:
 
 async def capture(ports: WatchPorts, ctx: StepContext) -> Outcome:
     """One poll of the stream; a directive until the stream is over. Its speech is recognised alongside."""
-    session, known = await _current(ports, ctx), ctx.load_checkpoint(CapturePoint)
-    outcome, begun = await _poll(ports, session, known, ctx.now())
-    if begun and not (known and known.begun):
-        await ports.alongside.begin(session)
+    session = await _current(ports, ctx)
+    if session.state == "ended":
+        outcome = Recorded("the stream ended", session.captured_s, len(session.gaps))
+    else:
+        outcome = await _poll(ports, session, ctx.load_checkpoint(CapturePoint), ctx.now())
     if isinstance(outcome, Recorded):
-        await ports.alongside.tell_end(session)
+        await _tell_end(ports, session, outcome)
     return outcome
 
 
-async def _poll(ports: WatchPorts, session: Session, known: CapturePoint | None, now: datetime) -> tuple[Outcome, bool]:
-    """What one poll comes to, and whether anything has been listed by now."""
-    if session.state == "ended":
-        return Recorded("the stream ended", session.captured_s, len(session.gaps)), True
+async def _poll(ports: WatchPorts, session: Session, known: CapturePoint | None, now: datetime) -> Outcome:
+    """What one poll comes to; the transcription hears of what it brought."""
     point = known or beginning(session.url, now)
     reel = Reel(point, session.gaps)
     reel.catch_up(await ports.sessions.captured(session.session_id, point.own_next - 1))
-    return await Poll(ports.source, ports.sessions, ports.limits, session, reel, now).run(), reel.point.begun
+    outcome = await Poll(ports.source, ports.sessions, ports.limits, session, reel, now).run()
+    if reel.point.begun and not point.begun:
+        await ports.alongside.begin(session)
+    elif (news := reel.recorded_s // NEWS_S) > session.captured_s // NEWS_S:
+        await ports.alongside.tell(session, f"{news:.0f}")
+    return outcome
+
+
+async def _tell_end(ports: WatchPorts, session: Session, recorded: Recorded) -> None:
+    """What there is now is all there will be: the transcription and, with it, the summaries need no more than that.
+
+    They need not wait for the packaging. Where that fails, `announce_unavailable` tells them.
+    """
+    await ports.alongside.tell(session, "end")
+    if recorded.recorded_s > 0:
+        await publish_fanout(ports.publisher, STREAM_ENDED, session.session_id, session.round)
 
 
 async def package(ports: WatchPorts, ctx: StepContext) -> Packaged:

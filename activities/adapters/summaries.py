@@ -173,10 +173,10 @@ class SummaryRecords:
 
     async def waiting(self, topic: str, source_id: str, after: str, limit: int) -> list[Summary]:
         """Summaries that the topic concerns and that may still wait for its source, by id, beyond `after`."""
-        session_id = source_id
+        session_id, states = source_id, [INITIAL]
         if topic in (TRANSCRIPT_READY, TRANSCRIPT_FAILED):
-            session_id = await self._session_of(source_id)
-        condition = {"session_id": session_id, "_id": {"$gt": after}, "state": {"$in": [*WAITING]}}
+            session_id, states = await self._session_of(source_id), [*WAITING]
+        condition = {"session_id": session_id, "_id": {"$gt": after}, "state": {"$in": states}}
         async with wrapped():
             found = await self._collection.find(condition, WHOLE).sort("_id", 1).limit(limit).to_list(limit)
         return [_summary(one) for one in found]

@@ -16,10 +16,12 @@ from activities.adapters.opus import OpusTrack
 from activities.payloads import AudioWindow, WindowPoint
 from kernel import in_thread
 
-SHORTEST_S, ENOUGH_S, LONGEST_S = 20.0, 35.0, 60.0
-"""A window of a live stream: not shorter, begun when so much is there, not longer."""
-CATCHING_UP_S = 120.0
-"""Length of a window when the recording is over: nobody waits for the middle of it any more."""
+SHORTEST_S, ENOUGH_S = 20.0, 35.0
+"""A window of a live stream: not shorter, begun when so much is there."""
+LONGEST_S = 120.0
+"""Where more is there already, as much as the speech service hears at once."""
+LAST_CUT_S = 30.0
+"""A window is cut within its last so many seconds."""
 FRAME = RATE // 20
 QUIET_FRAMES = 8
 """A silence to cut in is so many frames of 50 ms."""
@@ -35,7 +37,7 @@ class SegmentWindows:
 
     async def next(self, session_id: str, point: WindowPoint, *, over: bool) -> AudioWindow | None:
         """The window that begins at `point`; None where there is not enough for one."""
-        cut = _Cut(point, CATCHING_UP_S if over else LONGEST_S)
+        cut = _Cut(point)
         more = False
         async for segment in self._segments_beyond(session_id, point.sequence - 2):
             more = await in_thread(cut.ends_before, segment)
@@ -74,9 +76,8 @@ class _Samples:
 class _Cut:
     """One window in the making. Blocking."""
 
-    def __init__(self, point: WindowPoint, longest_s: float) -> None:
+    def __init__(self, point: WindowPoint) -> None:
         self._point = point
-        self._longest_s = longest_s
         self._track = _Samples(point.position_s - point.skip / RATE)
         self._join = SegmentJoin(self._track, point.end_s)
         self._before: StoredSegment | None = None
@@ -95,7 +96,7 @@ class _Cut:
                 return True
             self._track.origin_s = max(self._track.seconds, segment.start_s)
             self._join = SegmentJoin(self._track, segment.start_s)
-        elif self._begins and self._seconds + segment.duration_s > self._longest_s:
+        elif self._begins and self._seconds + segment.duration_s > LONGEST_S:
             return True
         elif not self._begins and self._before and not segment.discontinuity:
             self._join.prime(self._before)
@@ -113,7 +114,8 @@ class _Cut:
         samples = whole[self._point.skip :] if self._begins else whole
         if not len(samples) or not (ends_here or more or len(samples) >= ENOUGH_S * RATE):
             return None
-        cut = len(samples) if ends_here else quietest(samples, round(SHORTEST_S * RATE))
+        least_s = max(SHORTEST_S, len(samples) / RATE - LAST_CUT_S)
+        cut = len(samples) if ends_here else quietest(samples, round(least_s * RATE))
         start_s = self._track.seconds - len(samples) / RATE
         end_s = start_s + cut / RATE
         return AudioWindow(_opus(samples[:cut]), start_s, end_s, self._following(end_s, ends_here))

@@ -1,4 +1,4 @@
-"""`preprocess`: hold the quota, see that the session is being recorded, and wait until it is ready."""
+"""`preprocess`: hold the quota, see that the session is being recorded, and wait until all of it is recorded."""
 
 from random import uniform
 
@@ -13,7 +13,7 @@ FINISHING_S = 2.0
 """How soon to ask again while an older round of a shared workflow is being brought to its end."""
 
 
-class Ready(msgspec.Struct, frozen=True):
+class Recorded(msgspec.Struct, frozen=True):
     """Output of `preprocess`."""
 
     session_id: str
@@ -21,13 +21,15 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 async def preprocess(ports: SummaryPorts, ctx: StepContext) -> Outcome:
-    """Done when the session is ready; a directive while it is not."""
+    """Done when the recording is whole, packaged or not; a directive while it is not."""
     summary = await current_paid(ports.summaries, ctx)
     session = await ports.sessions.get(summary.session_id)
     if session is None:
         raise Fatal("The stream's session was removed; subscribe again.")
     if session.state == "ready":
-        return Ready(session.session_id, session.duration_s)
+        return Recorded(session.session_id, session.duration_s)
+    if session.state == "ended" and session.captured_s > 0:
+        return Recorded(session.session_id, session.captured_s)
     if session.state == "unavailable":
         raise Fatal(session.error or "The stream could not be recorded.")
     if not await keep_watching(ports.publisher, session):

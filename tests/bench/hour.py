@@ -86,7 +86,7 @@ async def measure(site: Site, url: str) -> None:
     person = site.facts["user"]
     mongo = next(process for process in site.facts["processes"] if process["role"] == "mongo")
     database = AsyncMongoClient("127.0.0.1", mongo["port"], directConnection=True)["baton"]
-    summary = await subscribe(site, person, url, style="chapters")
+    summary, seen = await subscribe(site, person, url, style="chapters"), dict[str, float]()
     ending = asyncio.create_task(ended_at(url))
     peaks, largest = Peaks(), 0.0
     async with site.client(person) as client:
@@ -96,11 +96,14 @@ async def measure(site: Site, url: str) -> None:
             if not ending.done():
                 largest = max(largest, await backlog_s(database))
             summary = (await client.get(f"/api/summaries/{summary['id']}")).json()
+            seen.setdefault(summary["state"], time.monotonic())
         completed = time.monotonic()
         transcript = (await client.get(f"/api/summaries/{summary['id']}/transcript")).json()
     print(f"state: {summary['state']} {summary['error'] or ''}")
     print(f"recorded {transcript['expected_seconds']:.0f} s, decoded {transcript['decoded_seconds']:.0f} s")
     print(f"from the end of the stream to the completed summary: {completed - await ending:.1f} s")
+    for state in ("transcribing", "writing"):
+        print(f"  of that until {state}: {max(seen.get(state, completed) - ending.result(), 0.0):.1f} s")
     print(f"largest backlog of recorded and not yet recognised sound: {largest:.0f} s")
     for role, size in sorted(peaks.found.items()):
         print(f"peak memory, {role}: {size:.0f} MB")

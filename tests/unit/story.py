@@ -199,7 +199,8 @@ class Transcripts:
     ) -> None:
         self._set(round, language=self.transcript.language or status.language, following=following)
         self.windows[window] = (status, expected_s)
-        self._set(round, window_count=len(self.windows))
+        decoded_s = sum(one.decoded_s for one, _ in self.windows.values())
+        self._set(round, window_count=len(self.windows), decoded_s=decoded_s)
 
     async def mark_completed(self, transcript_id: str, round: int) -> None:
         self._set(round, state="completed")

@@ -294,9 +294,15 @@ async def test_speech_is_recognised_from_the_first_segment_on_and_told_of_the_en
     await watch.poll()
     assert watch.publisher.started == []
     await watch.run()
-    assert watch.publisher.started == [("stream_transcript:tra_1", 1)]
+    assert watch.publisher.started == [("stream_transcript:tra_1", 1), ("stream_fanout:stream_ended:ses_1:1", 1)]
     (told,) = watch.publisher.signals
-    assert (told.signal_type, told.wait_key, told.generation) == ("recording_ended", "ses_1", 1)
+    assert (told.signal_type, told.wait_key, told.generation) == ("recording_grew", "ses_1", 1)
+
+
+async def test_the_transcription_is_told_each_half_minute_that_there_is_more() -> None:
+    watch = Watch(Source(*(window(0, last) for last in range(1, 35, 3)), window(0, 34, ended=True)))
+    await watch.run()
+    assert [signal.signal_id.rpartition(":")[2] for signal in watch.publisher.signals] == ["1", "2", "end"]
 
 
 async def test_a_death_before_the_first_checkpoint_begins_the_transcription_again() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from activities.adapters.decoding import RATE, SampleDecoder
 from activities.adapters.media import SegmentJoin
 from activities.adapters.opus import OpusTrack
-from activities.adapters.windows import CATCHING_UP_S, ENOUGH_S, LONGEST_S, SHORTEST_S, SegmentWindows, quietest
+from activities.adapters.windows import ENOUGH_S, LAST_CUT_S, LONGEST_S, SHORTEST_S, SegmentWindows, quietest
 from activities.payloads import AudioWindow, WindowPoint
 from tests.clips import hls_segments, picture_only
 from tests.unit.test_segment_join import Stored
@@ -104,7 +104,7 @@ async def test_the_windows_of_a_live_stream_are_the_recording_without_a_gap(tmp_
     assert windows[0].start_s == 0.0
     assert all(a.end_s == pytest.approx(b.start_s, abs=0.001) for a, b in pairwise(windows))
     assert windows[-1].end_s == pytest.approx(110.0, abs=0.5)
-    assert all(SHORTEST_S - 1 <= one.end_s - one.start_s <= LONGEST_S for one in windows[:-1])
+    assert all(SHORTEST_S - 1 <= one.end_s - one.start_s <= ENOUGH_S + SEGMENT_S for one in windows[:-1])
     check_same(windows, recording(segments))
 
 
@@ -137,7 +137,13 @@ async def test_what_was_not_recorded_lies_between_windows(tmp_path: Path) -> Non
 async def test_a_recording_that_is_over_is_taken_in_long_windows(tmp_path: Path) -> None:
     windows = await Session(stored(tmp_path, 110.0)).all()
     assert [round(one.end_s) for one in windows] == [110]
-    assert CATCHING_UP_S > 110
+
+
+async def test_a_transcription_that_is_behind_takes_longer_windows(tmp_path: Path) -> None:
+    session = Session(stored(tmp_path, 150.0))
+    window = await session.windows.next("ses_1", WindowPoint(), over=False)
+    assert window
+    assert LONGEST_S - LAST_CUT_S - SEGMENT_S <= window.end_s <= LONGEST_S
 
 
 async def test_a_spliced_segment_begins_at_its_place(tmp_path: Path) -> None:

@@ -223,12 +223,23 @@ async def test_a_live_stream_is_recognised_window_by_window_and_waited_for_betwe
     work = live(HALF)
     waiting = await work.call()
     assert isinstance(waiting, WaitForSignal)
-    assert (waiting.signal_type, waiting.key, waiting.generation) == ("recording_ended", "ses_1", 1)
+    assert (waiting.signal_type, waiting.key, waiting.generation) == ("recording_grew", "ses_1", 1)
     work.windows.recorded_s = 40.0
     assert isinstance(await work.call(), Sleep)
     assert isinstance(await work.call(), Yield), "which gives the permit back"
     assert isinstance(await work.call(), WaitForSignal)
     assert work.speech.keys == ["tra_1:1:0:30.000"]
+
+
+async def test_where_nothing_could_be_decoded_the_packaging_says_whether_it_is_broken() -> None:
+    work = live(status("completed"), state="ended", captured_s=30.0)
+    work.windows.recorded_s = 30.0
+    assert isinstance(await work.call(), Sleep)
+    await work.call()
+    assert isinstance(await work.call(), WaitForSignal)
+    work.sessions.session = Sessions(state="unavailable", error="The recording holds no audio.").session
+    with pytest.raises(Fatal, match="holds no audio"):
+        await work.call()
 
 
 async def test_when_the_recording_ends_only_its_tail_is_left() -> None:
@@ -285,7 +296,7 @@ async def test_an_error_after_the_whole_recording_was_stored_submits_nothing_aga
     await work.call()
     await work.call()
     work.stage.checkpoint = None
-    assert await work.call() == Transcribed(1, 0.0, 0.0)
+    assert await work.call() == Transcribed(1, 60.0, 0.0)
     assert work.speech.keys == ["tra_1:1:0"]
 
 

@@ -10,7 +10,7 @@ from activities.payloads import Chapter, Composed, Gap, SpeechSegment, Usage
 from activities.ports import QuotaExhausted, TooLong, WriterFault, WriterRefused
 from activities.summary.compose import NO_SPEECH, compose, written
 from activities.summary.finalize import complete, fail, finalize
-from activities.summary.preprocess import Ready, preprocess
+from activities.summary.preprocess import Recorded, preprocess
 from activities.summary.record import SummaryPorts
 from activities.summary.transcribe import Awaited, transcribe
 from kernel import Fatal, RetryAfter, Sleep, StaleRound, WaitForSignal, WorkflowCanceled, Yield
@@ -47,9 +47,16 @@ class Story:
 
 async def test_a_ready_session_needs_no_waiting() -> None:
     story = Story()
-    assert await story.call(preprocess) == Ready("ses_1", 70.0)
+    assert await story.call(preprocess) == Recorded("ses_1", 70.0)
     assert story.summaries.holds == {1}
     assert story.publisher.started == []
+
+
+async def test_a_recording_that_is_whole_needs_no_packaging_to_be_summarised() -> None:
+    ended = Story(session={"state": "ended", "captured_s": 66.0, "media_id": None})
+    assert await ended.call(preprocess) == Recorded("ses_1", 66.0)
+    nothing = Story(session={"state": "ended", "captured_s": 0.0, "media_id": None})
+    assert isinstance(await nothing.call(preprocess), WaitForSignal), "only the packaging knows what went wrong"
 
 
 async def test_a_live_session_is_watched_and_waited_for() -> None:
