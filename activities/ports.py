@@ -195,9 +195,13 @@ class Windows(Protocol):
 
 
 class Speech(Protocol):
-    """A speech recognition provider. `name` goes into the checkpoint."""
+    """A speech recognition provider. `name` goes into the checkpoint.
+
+    `whole`: it takes a recording of hours as one task, and goes on with it after a death.
+    """
 
     name: str
+    whole: bool
 
     async def submit(self, key: str, audio: bytes, *, language: str | None) -> str:
         """Submit audio under an idempotency key; the same key gives the same task id.
@@ -212,7 +216,14 @@ class Speech(Protocol):
 
 
 class SpeechFault(Exception):
-    """The speech service could not be reached or is not ready; worth another try."""
+    """The speech service could not be reached or is not ready; worth another try.
+
+    `retry_after_s` is its word.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class SpeechRefused(Exception):

@@ -48,6 +48,8 @@ from kernel import (
     Yield,
 )
 
+SUBMIT_AGAIN_S = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class SpeechLimits:
@@ -114,7 +116,8 @@ async def transcribe(ports: TranscriptPorts, ctx: StepContext) -> Outcome:
     point, now = ctx.load_checkpoint(TranscribeCheckpoint), ctx.now()
     if point:
         return await _poll(ports, transcript, session, point, now)
-    if session.media_id and not transcript.window_count:
+    whole = session.media_id and not transcript.window_count and _provider(ports, transcript.provider).whole
+    if session.media_id and whole:
         return await _submit_whole(ports, transcript, session, session.media_id, now)
     return await _next_window(ports, transcript, session, now)
 
@@ -140,6 +143,8 @@ async def _next_window(ports: TranscriptPorts, transcript: Transcript, session: 
     if number and transcript.following is None:
         return _whole(ports, transcript, session)
     window = await ports.windows.next(session.session_id, transcript.following or WindowPoint(), over=over)
+    if window is None and session.media_id and not number:  # its segments were removed
+        return await _submit_whole(ports, transcript, session, session.media_id, now)
     if window is None and over:
         return _whole(ports, transcript, session)
     if window is None:
@@ -179,7 +184,8 @@ async def _submit(
     except SpeechRefused as refusal:
         raise Fatal(str(refusal)) from refusal
     except SpeechFault as fault:
-        raise RetryAfter(5, f"The speech service did not take the recording: {fault}") from fault
+        wait_s = SUBMIT_AGAIN_S if fault.retry_after_s is None else max(fault.retry_after_s, 1.0)
+        raise RetryAfter(wait_s, f"The speech service did not take the recording: {fault}") from fault
     await ports.transcripts.store_progress(transcript.transcript_id, transcript.round, transcript.progress)
     patience = timedelta(seconds=limits.deadline_s + limits.deadline_factor * (task.end_s - task.start_s))
     deadline = task.submitted_at + patience

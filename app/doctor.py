@@ -184,6 +184,9 @@ def speech_service(settings: "Settings") -> Finding:
     """An external speech service."""
     from app.reach import http_fault
 
+    if url := settings.transcription_base_url:
+        fault = http_fault(f"{url.rstrip('/')}/models", settings.transcription_api_key)
+        return _external("Transcription endpoint", "BATON_TRANSCRIPTION_BASE_URL", url, fault)
     if not settings.asr_url:
         return Finding("ok", "Speech service: `baton demo` starts one (BATON_ASR_URL is not set)")
     fault = http_fault(f"{settings.asr_url.rstrip('/')}/healthz")

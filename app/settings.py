@@ -48,6 +48,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whisper model: `base` from the installed wheels, a folder, or a name faster-whisper downloads."""
     asr_port: Port = 0
     """Port of `baton asr`."""
+    transcription_base_url: str = ""
+    """OpenAI-compatible endpoint whose `/audio/transcriptions` recognises speech instead of the speech service."""
+    transcription_api_key: str = "none"
+    """Key for that endpoint."""
+    transcription_model: str = "whisper-1"
+    """Model name sent to that endpoint."""
     openai_base_url: str = ""
     """OpenAI-compatible chat endpoint; `baton demo` sets the built-in writer's."""
     openai_api_key: str = "none"

@@ -3,7 +3,7 @@
 import inspect
 import os
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -22,14 +22,17 @@ from activities.adapters.removals import Removals
 from activities.adapters.request_keys import RequestKeys
 from activities.adapters.sessions import SessionRecords
 from activities.adapters.speech import AsrClient
+from activities.adapters.speech_results import SpeechResults
 from activities.adapters.summaries import SummaryRecords
 from activities.adapters.sweeps import Sweeps
+from activities.adapters.transcription import TranscriptionEndpoint
 from activities.adapters.transcripts import TranscriptRecords
 from activities.adapters.windows import SegmentWindows
 from activities.adapters.writer import ChatWriter, read_price
 from activities.alongside import Alongside
 from activities.comeback import Comeback
 from activities.plans import CONTENT_GENERATION, PLANS, SPEECH_RECOGNITION
+from activities.ports import Speech
 from activities.summary.definition import definition as summary_definition
 from activities.summary.record import SummaryPorts
 from app.accounts import Accounts
@@ -39,9 +42,9 @@ from app.secret import secret_of
 from app.settings import Settings, SettingsError
 from app.stream_hooks import StreamHooks
 from app.subscriptions import SubscriptionParts, Subscriptions
-from app.web.parts import WebParts
+from app.web.parts import Probe, WebParts
 from app.web.probes import http_probe, mongo_probe, redis_probe
-from kernel import Definition, Limits, Parts, open_parts
+from kernel import Clock, Definition, Limits, Parts, open_parts
 from kernel.broker import open_redis
 from kernel.candidates import Candidates
 from kernel.dispatch import Dispatcher
@@ -67,6 +70,7 @@ class Records:
     removals: Removals
     keys: RequestKeys
     recordings: GridRecordings
+    heard: SpeechResults
 
 
 @dataclass(frozen=True)
@@ -121,12 +125,13 @@ def _records(settings: Settings, database: Database, parts: Parts) -> Records:
     quota = QuotaRecords(database, clock, per_day=settings.quota_per_day)
     return Records(
         sessions=SessionRecords(database, clock),
-        transcripts=TranscriptRecords(database, clock, provider=AsrClient.name, model=settings.asr_model),
+        transcripts=_transcripts(settings, database, clock),
         quota=quota,
         summaries=SummaryRecords(database, clock, quota),
         removals=Removals(database, clock),
         keys=RequestKeys(database, clock),
         recordings=GridRecordings(database),
+        heard=SpeechResults(database, clock),
     )
 
 
@@ -164,7 +169,7 @@ async def _ensure_indexes(opened: Ground) -> None:
     records = opened.records
     intents = Intents(opened.database["summaries"], opened.parts.clock)
     stores = (opened.parts, opened.projections, intents, records.sessions, records.transcripts, records.quota)
-    for store in (*stores, records.summaries, records.removals, records.keys):
+    for store in (*stores, records.summaries, records.removals, records.keys, records.heard):
         await store.ensure_indexes()
 
 
@@ -202,17 +207,24 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
             probes={
                 "mongo": mongo_probe(opened.database),
                 "redis": redis_probe(opened.redis),
-                "asr": http_probe(client, f"{settings.asr_url}/healthz" if settings.asr_url else ""),
-                "writer": http_probe(client, models_url(settings), settings.openai_api_key),
+                "asr": _speech_probe(client, settings),
+                "writer": http_probe(client, models_url(settings.openai_base_url), settings.openai_api_key),
             },
             acts=cast(Any, acts),
             audit=audit.of,
         )
 
 
-def models_url(settings: Settings) -> str:
-    """Where the language model's server lists its models; empty where none is set."""
-    return f"{settings.openai_base_url.rstrip('/')}/models" if settings.openai_base_url else ""
+def _speech_probe(client: httpx.AsyncClient, settings: Settings) -> Probe:
+    """Whether what recognises new streams works."""
+    if url := models_url(settings.transcription_base_url):
+        return http_probe(client, url, settings.transcription_api_key)
+    return http_probe(client, f"{settings.asr_url}/healthz" if settings.asr_url else "")
+
+
+def models_url(base_url: str) -> str:
+    """Where an OpenAI-compatible server lists its models; empty where none is set."""
+    return f"{base_url.rstrip('/')}/models" if base_url else ""
 
 
 # ---- the worker ----
@@ -222,11 +234,10 @@ def models_url(settings: Settings) -> str:
 async def worker(settings: Settings) -> AsyncGenerator[Worker]:
     """What `baton worker` is made of."""
     async with ground(settings) as opened, AsyncExitStack() as stack:
-        speech = AsrClient(settings.asr_url)
-        writer = _writer(settings)
-        for adapter in (speech, writer):
-            stack.push_async_callback(adapter.aclose)
         records = opened.records
+        speech, writer = _speech(settings, records.heard), _writer(settings)
+        for adapter in (*speech, writer):
+            stack.push_async_callback(adapter.aclose)
         sweeps = Sweeps(records.sessions, records.transcripts, records.recordings, opened.parts.clock, opened.mutex)
         repairs = Repairs(opened.parts.instances, opened.projections, opened.mutex)
         yield Worker(
@@ -239,6 +250,24 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
             pace=Pace(settings.lease_seconds, settings.poll_seconds, settings.scan_seconds),
             recover=(opened.dispatcher.recover, opened.subscriptions.purge, repairs.run_in_turn, sweeps.run_in_turn),
         )
+
+
+def _transcripts(settings: Settings, database: Database, clock: Clock) -> TranscriptRecords:
+    """New transcripts are made by the endpoint where one is set, else by the speech service."""
+    if settings.transcription_base_url:
+        name, model = TranscriptionEndpoint.name, settings.transcription_model
+    else:
+        name, model = AsrClient.name, settings.asr_model
+    return TranscriptRecords(database, clock, provider=name, model=model)
+
+
+def _speech(settings: Settings, heard: SpeechResults) -> list[AsrClient | TranscriptionEndpoint]:
+    """Every provider that is set up: transcripts that were begun with another one go on with it."""
+    providers: list[AsrClient | TranscriptionEndpoint] = [AsrClient(settings.asr_url)] if settings.asr_url else []
+    if url := settings.transcription_base_url:
+        key, model = settings.transcription_api_key, settings.transcription_model
+        providers.append(TranscriptionEndpoint(url, key, model, heard))
+    return providers
 
 
 def _writer(settings: Settings) -> ChatWriter:
@@ -255,7 +284,7 @@ def _writer(settings: Settings) -> ChatWriter:
     )
 
 
-def _definitions(opened: Ground, speech: AsrClient, writer: ChatWriter) -> list[Definition]:
+def _definitions(opened: Ground, speech: Sequence[Speech], writer: ChatWriter) -> list[Definition]:
     records, publisher = opened.records, opened.parts.publisher
     windows = SegmentWindows(records.sessions.segments)
     packager = OggOpusPackager(records.sessions.segments, records.recordings)
@@ -267,7 +296,12 @@ def _definitions(opened: Ground, speech: AsrClient, writer: ChatWriter) -> list[
         ),
         stream_transcript.definition(
             stream_transcript.TranscriptPorts(
-                records.transcripts, records.sessions, records.recordings, windows, {speech.name: speech}, publisher
+                records.transcripts,
+                records.sessions,
+                records.recordings,
+                windows,
+                {provider.name: provider for provider in speech},
+                publisher,
             )
         ),
         stream_fanout.definition(stream_fanout.FanoutPorts(records.summaries, publisher)),

@@ -28,7 +28,7 @@ async def run(settings: Settings) -> None:
 
 async def check_model(settings: Settings) -> None:
     """Say plainly at start when the language model cannot be reached; its summaries wait, and nothing else does."""
-    fault = await http_fault(wiring.models_url(settings), settings.openai_api_key)
+    fault = await http_fault(wiring.models_url(settings.openai_base_url), settings.openai_api_key)
     if fault:
         log.warning(
             "the language model at %s does not answer (%s); summaries wait until it does. "

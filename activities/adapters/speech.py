@@ -22,6 +22,7 @@ class AsrClient:
     """A `Speech` provider over the service's HTTP API."""
 
     name = "baton-asr"
+    whole = True
 
     def __init__(self, base_url: str) -> None:
         self._client = httpx.AsyncClient(base_url=base_url, timeout=TIMEOUT, trust_env=False)

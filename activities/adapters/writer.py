@@ -8,13 +8,13 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 import openai
 
 from activities.adapters.budget import Budget, most_tokens
+from activities.adapters.endpoint import MAX_DETAIL, cause, detail, passing, shown
 from activities.adapters.events import EventData, LineTooLong
 from activities.adapters.prompts import BEGIN, END, framed, instructions
 from activities.adapters.retry_after import retry_after_s
@@ -23,9 +23,7 @@ from activities.payloads import Usage, WriteRequest
 from activities.ports import TooLong, UselessAnswer, WriterFault, WriterRefused
 
 IDLE_TIMEOUT_S = 90.0  # between two pieces of the answer
-MAX_DETAIL = 300
 MAX_TEXT = 1_000_000  # characters; no summary is that long
-PASSING = {408, 409, 425, 429}  # besides all of 5xx
 HEAD_BYTES = 2_000  # of an answer, kept to say what it was where it is no chat answer
 USUAL_CONTEXT = 32_768
 TOO_LONG = re.compile(
@@ -97,7 +95,7 @@ class ChatWriter:
         self, base_url: str, api_key: str, model: str, *, budget: Budget = USUAL_BUDGET, price: Price | None = None
     ) -> None:
         self.model = model
-        self._address = _shown(base_url)
+        self._address = shown(base_url)
         self._budget = budget
         self._price = price
         self._client = openai.AsyncOpenAI(
@@ -134,7 +132,7 @@ class ChatWriter:
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
             raise WriterFault(f"The model at {self._address} did not answer in time.") from error
         except (openai.APIError, httpx2.TransportError) as error:
-            raise WriterFault(f"The connection to the model at {self._address} failed ({_cause(error)}).") from error
+            raise WriterFault(f"The connection to the model at {self._address} failed ({cause(error)}).") from error
         reply.check()
         yield reply.usage if self._price is None else self._priced(self._price, reply.usage)
 
@@ -234,10 +232,10 @@ def _plain(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _refusal_of(error: openai.APIStatusError) -> Exception:
-    status, said = error.status_code, _detail(error.body)
+    status, said = error.status_code, detail(error.body)
     if status in (400, 413, 422) and (TOO_LONG.search(said) or status == 413):
         return TooLong(said)
-    if status >= 500 or status in PASSING:
+    if passing(status):
         wait_s = retry_after_s(error.response.headers)
         return WriterFault(f"The model is not available now ({status}).", wait_s)
     if status in (401, 403):
@@ -248,7 +246,7 @@ def _refusal_of(error: openai.APIStatusError) -> Exception:
 
 
 def _broken_off(error: Any) -> Exception:
-    said = _detail(error)
+    said = detail(error)
     return TooLong(said) if TOO_LONG.search(said) else WriterFault(f"The model broke off with an error: {said}.")
 
 
@@ -261,19 +259,3 @@ def _no_answer(head: bytes) -> Exception:
         return _broken_off(msgspec.json.decode(text, type=_Failure).error)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return WriterFault("The model's server sent an empty answer.")
-
-
-def _shown(base_url: str) -> str:
-    """An address without a name and password or a query, which may be secrets."""
-    parts = urlsplit(base_url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _detail(said: object) -> str:
-    text = said.get("message") if isinstance(said, dict) else said
-    return " ".join(str(text or "no reason given").split())[:MAX_DETAIL].rstrip(".")
-
-
-def _cause(error: Exception) -> str:
-    cause = error.__cause__ or error
-    return str(cause) or type(cause).__name__

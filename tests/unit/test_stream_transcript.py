@@ -39,8 +39,9 @@ DONE = status("completed", progress=100.0, language="en", segments=HEARD, decode
 class Speech:
     """A provider that answers as scripted; the last answer stands."""
 
-    def __init__(self, *answers: SpeechStatus | Exception, name: str = "asr") -> None:
+    def __init__(self, *answers: SpeechStatus | Exception, name: str = "asr", whole: bool = True) -> None:
         self.name = name
+        self.whole = whole
         self._answers = list(answers)
         self.keys: list[str] = []
         self.languages: list[str | None] = []
@@ -229,6 +230,21 @@ async def test_a_live_stream_is_recognised_window_by_window_and_waited_for_betwe
     assert isinstance(await work.call(), Yield), "which gives the permit back"
     assert isinstance(await work.call(), WaitForSignal)
     assert work.speech.keys == ["tra_1:1:0:30.000"]
+
+
+async def test_a_provider_that_answers_in_one_call_is_given_a_recording_in_windows() -> None:
+    work = Work(Speech(HALF, whole=False))
+    work.windows.recorded_s = 60.0
+    for _ in range(4):
+        await work.call()
+    assert work.speech.keys == ["tra_1:1:0:30.000", "tra_1:1:1:60.000"]
+
+
+async def test_where_the_segments_were_removed_the_recording_is_all_there_is() -> None:
+    work = Work(Speech(DONE, whole=False))
+    await work.call()
+    assert isinstance(await work.call(), Transcribed)
+    assert work.speech.keys == ["tra_1:1:0"]
 
 
 async def test_where_nothing_could_be_decoded_the_packaging_says_whether_it_is_broken() -> None:
