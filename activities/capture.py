@@ -15,7 +15,7 @@ import msgspec
 
 from activities.payloads import MediaSegment, PlaylistSnapshot, Session
 from activities.plans import STREAM_HINT
-from activities.ports import LiveSource, Sessions, SourceFault, SourceGone, SourceRefused
+from activities.ports import FileFound, LiveSource, Sessions, SourceFault, SourceGone, SourceRefused
 from activities.timeline import CapturedSegment, Reel, address_of
 from kernel import Fatal, Outcome, WaitForSignal, Yield
 
@@ -96,6 +96,10 @@ class Poll:
         """Read the list at the point's address and act on it."""
         try:
             snapshot = await within(self._limits.request_s, self._source.playlist(self._reel.point.media_url))
+        except FileFound as answer:
+            if not self._reel.point.stored:
+                raise
+            return await self._without_list(answer, gone=True)
         except (SourceGone, SourceRefused) as answer:
             return await self._without_list(answer, gone=True)
         except SourceFault as fault:

@@ -249,6 +249,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     hint: str | None = None  # a webhook's word: started, ended
     tail: Tail | None = None  # where the recording ended
+    file: bool = False  # it is no stream but a single media file
 
 
 class StreamHook(msgspec.Struct, frozen=True):

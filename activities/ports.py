@@ -40,6 +40,10 @@ class SourceRefused(Exception):
     """The source may not be read: a forbidden address, a format we do not take, DRM. Says which."""
 
 
+class FileFound(SourceRefused):
+    """There is a single media file at the address, no live stream."""
+
+
 class LiveSource(Protocol):
     """A live stream as its address offers it. Raises SourceGone, SourceFault or SourceRefused."""
 
@@ -49,6 +53,17 @@ class LiveSource(Protocol):
 
     async def segment(self, segment: MediaSegment) -> bytes:
         """The decrypted bytes of a segment, its init section in front where it has one."""
+        ...
+
+
+class Files(Protocol):
+    """Single media files."""
+
+    async def record(self, url: str, session_id: str, round: int) -> Packaged:
+        """Store the sound of the file at `url`, uploaded or on the web, as a recording of the session.
+
+        The reference is returned. Raises SourceGone, SourceFault or SourceRefused.
+        """
         ...
 
 
@@ -69,9 +84,16 @@ class Sessions(Protocol):
     async def get(self, session_id: str) -> Session | None: ...
 
     async def mark(
-        self, session_id: str, round: int, state: SessionState, *, title: str | None = None, tail: Tail | None = None
+        self,
+        session_id: str,
+        round: int,
+        state: SessionState,
+        *,
+        title: str | None = None,
+        tail: Tail | None = None,
+        file: bool = False,
     ) -> None:
-        """Move the session forward (`scheduled → live → ended`); `tail` says where it ended."""
+        """Move the session forward (`scheduled → live → ended`); `tail` says where it ended, `file` what it is."""
         ...
 
     async def store_segment(

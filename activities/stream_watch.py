@@ -1,5 +1,7 @@
 """`stream_watch`: record one session from its first segment to its end, then make one recording of it.
 
+A single media file is such a session too: it is read and converted as a whole.
+
 Each call of `capture` is one poll; any worker goes on from the checkpoint and from what is already stored. That the
 session became ready or unavailable is published by a finalizer, after it was stored.
 """
@@ -9,18 +11,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+import msgspec
+
 from activities.alongside import Alongside
 from activities.capture import CaptureLimits, Poll, Recorded, Recorder
 from activities.payloads import Packaged, Session, WatchInput
 from activities.plans import STREAM_ENDED, STREAM_READY, STREAM_UNAVAILABLE, STREAM_WATCH
-from activities.ports import LiveSource, Packager, SourceRefused
+from activities.ports import FileFound, Files, LiveSource, Packager, SourceFault, SourceGone, SourceRefused
 from activities.starts import failure_of, publish_fanout
 from activities.timeline import CapturePoint, Reel, beginning
+from activities.uploads import is_upload
 from kernel import (
     Definition,
     Fatal,
     Outcome,
     Publisher,
+    RetryAfter,
     StaleRound,
     Step,
     StepContext,
@@ -28,6 +34,7 @@ from kernel import (
     WorkflowContext,
 )
 
+FILE_AGAIN_S = 20.0
 NEWS_S = 30.0
 """So much more of a recording is worth waking its transcription."""
 
@@ -39,6 +46,7 @@ class WatchPorts:
     source: LiveSource
     sessions: Recorder
     packager: Packager
+    files: Files
     publisher: Publisher
     alongside: Alongside
     limits: CaptureLimits = field(default_factory=CaptureLimits)
@@ -49,7 +57,7 @@ def definition(ports: WatchPorts) -> Definition:
     return Definition(
         STREAM_WATCH.type,
         (
-            Step("capture", partial(capture, ports), timeout_s=180, max_retry=20),
+            Step("capture", partial(capture, ports), timeout_s=1800, max_retry=20),
             Step("package", partial(package, ports), timeout_s=1800, max_retry=3),
         ),
         success_finalizer=partial(announce_ready, ports),
@@ -62,11 +70,38 @@ async def capture(ports: WatchPorts, ctx: StepContext) -> Outcome:
     session = await _current(ports, ctx)
     if session.state == "ended":
         outcome = Recorded("the stream ended", session.captured_s, len(session.gaps))
+    elif is_upload(session.url):
+        outcome = await _take_file(ports, session)
     else:
-        outcome = await _poll(ports, session, ctx.load_checkpoint(CapturePoint), ctx.now())
+        outcome = await _stream_or_file(ports, session, ctx.load_checkpoint(CapturePoint), ctx.now())
     if isinstance(outcome, Recorded):
         await _tell_end(ports, session, outcome)
     return outcome
+
+
+async def _stream_or_file(ports: WatchPorts, session: Session, known: CapturePoint | None, now: datetime) -> Outcome:
+    try:
+        return await _poll(ports, session, known, now)
+    except FileFound:
+        return await _take_file(ports, session)
+
+
+async def _take_file(ports: WatchPorts, session: Session) -> Recorded:
+    """A file is recorded at once. Its recording is referred to before the session has ended: nothing is packaged."""
+    session_id, round = session.session_id, session.round
+    if not session.media_id:
+        await ports.sessions.mark(session_id, round, "live", file=True)
+        try:
+            packaged = await ports.files.record(session.url, session_id, round)
+        except SourceRefused as refusal:
+            raise Fatal(str(refusal)) from refusal
+        except (SourceGone, SourceFault) as fault:
+            raise RetryAfter(FILE_AGAIN_S, str(fault)) from fault
+        await ports.sessions.store_progress(session_id, round, packaged.duration_s, [])
+        await ports.sessions.attach_media(session_id, round, packaged)
+        session = msgspec.structs.replace(session, captured_s=packaged.duration_s)
+    await ports.sessions.mark(session_id, round, "ended")
+    return Recorded("the whole file was read", session.captured_s)
 
 
 async def _poll(ports: WatchPorts, session: Session, known: CapturePoint | None, now: datetime) -> Outcome:

@@ -151,6 +151,8 @@ def _not_begun(session: SessionRecord) -> Reason:
 
 
 def _live(session: SessionRecord) -> Reason:
+    if session.file:
+        return Reason("reading_file", "The file is being read.", session.live_at)
     recorded = f"{length(session.captured_s)} recorded so far"
     if session.trouble:
         text = f"The stream is interrupted ({session.trouble.rstrip('.')}); {recorded}."

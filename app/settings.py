@@ -90,6 +90,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Lease of a permit."""
     quota_per_day: Annotated[int, Meta(ge=1)] = 100
     """Summaries a person may start in 24 hours."""
+    upload_megabytes: Annotated[int, Meta(ge=1)] = 500
+    """Largest file that may be uploaded."""
     streams_per_person: Annotated[int, Meta(ge=1)] = 50
     """Streams a person may wait for at once."""
     secret: str = ""

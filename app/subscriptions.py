@@ -12,6 +12,7 @@ from activities.payloads import Language, Style
 from activities.plans import SUMMARY, summary_key
 from activities.ports import QuotaExhausted, SourceFault, SourceRefused
 from activities.records import KeyReused, SessionRecord, SummaryRecord
+from activities.uploads import belongs_to, is_upload
 from app.situations import Situations
 from app.subscription_ports import (
     Dispatching,
@@ -59,6 +60,7 @@ class SubscriptionParts:
     publisher: Superseding
     snapshots: Snapshots
     check_address: Callable[[str], Awaitable[None]]
+    uploaded: Callable[[str], Awaitable[bool]]
     begun_again: Callable[[SessionRecord], Awaitable[bool]]
     clock: Clock
     writer: str
@@ -89,7 +91,7 @@ class Subscriptions:
         Raises BadAddress, KeyReused, QuotaExhausted, or StoreUnavailable: then nothing was accepted.
         """
         url = url.strip()
-        await self._check_address(url)
+        await self._check_address(user_id, url)
         body = (url, style, language)
         if idempotency_key and (known := await self._made_with(user_id, idempotency_key, *body)):
             return await self._view(known), False
@@ -105,7 +107,11 @@ class Subscriptions:
         summary_id = await self._parts.keys.reserve(user_id, key, *body)
         return await self._parts.summaries.get(summary_id) if summary_id else None
 
-    async def _check_address(self, url: str) -> None:
+    async def _check_address(self, user_id: str, url: str) -> None:
+        if is_upload(url):
+            if not (belongs_to(url, user_id) and await self._parts.uploaded(url)):
+                raise BadAddress("This file was not uploaded by you, or it is not stored any more; upload it again.")
+            return
         try:
             await self._parts.check_address(url)
         except (SourceRefused, SourceFault) as error:

@@ -13,11 +13,12 @@ import httpx
 from activities import stream_fanout, stream_transcript, stream_watch
 from activities.adapters.budget import Budget, counter
 from activities.adapters.fetch import Fetcher
+from activities.adapters.files import MediaFiles
 from activities.adapters.guard import AddressGuard
 from activities.adapters.hls import HlsSource
 from activities.adapters.media import OggOpusPackager
 from activities.adapters.quota import QuotaRecords
-from activities.adapters.recordings import GridRecordings
+from activities.adapters.recordings import UPLOADS, GridRecordings
 from activities.adapters.removals import Removals
 from activities.adapters.request_keys import RequestKeys
 from activities.adapters.sessions import SessionRecords
@@ -70,6 +71,7 @@ class Records:
     removals: Removals
     keys: RequestKeys
     recordings: GridRecordings
+    uploads: GridRecordings
     heard: SpeechResults
 
 
@@ -84,7 +86,7 @@ class Ground:
     projections: Projections
     mutex: Mutex
     records: Records
-    source: HlsSource
+    fetcher: Fetcher
     dispatcher: Dispatcher
     subscriptions: Subscriptions
 
@@ -101,12 +103,12 @@ async def ground(settings: Settings) -> AsyncGenerator[Ground]:
         guard = AddressGuard(settings.allow_hosts.split(","))
         fetcher = Fetcher(guard)
         stack.push_async_callback(fetcher.aclose)
-        opened = _ground(settings, database, redis, guard, HlsSource(fetcher))
+        opened = _ground(settings, database, redis, guard, fetcher)
         await _ensure_indexes(opened)
         yield opened
 
 
-def _ground(settings: Settings, database: Database, redis: Any, guard: AddressGuard, source: HlsSource) -> Ground:
+def _ground(settings: Settings, database: Database, redis: Any, guard: AddressGuard, fetcher: Fetcher) -> Ground:
     prefix = settings.redis_prefix
     parts = open_parts(
         database, redis, PLANS, prefix=prefix, permit_lease_s=settings.permit_lease_seconds, limits=PERMITS
@@ -116,8 +118,8 @@ def _ground(settings: Settings, database: Database, redis: Any, guard: AddressGu
     intents = Intents(database["summaries"], parts.clock)
     candidates = Candidates(redis, prefix, "summaries", parts.clock)
     dispatcher = summary_dispatcher(intents, parts.publisher, candidates, mutex, records.summaries)
-    service = _subscriptions(settings, parts, projections, records, guard, source, dispatcher)
-    return Ground(settings, database, redis, parts, projections, mutex, records, source, dispatcher, service)
+    service = _subscriptions(settings, parts, projections, records, guard, fetcher, dispatcher)
+    return Ground(settings, database, redis, parts, projections, mutex, records, fetcher, dispatcher, service)
 
 
 def _records(settings: Settings, database: Database, parts: Parts) -> Records:
@@ -131,6 +133,7 @@ def _records(settings: Settings, database: Database, parts: Parts) -> Records:
         removals=Removals(database, clock),
         keys=RequestKeys(database, clock),
         recordings=GridRecordings(database),
+        uploads=GridRecordings(database, UPLOADS),
         heard=SpeechResults(database, clock),
     )
 
@@ -141,7 +144,7 @@ def _subscriptions(
     projections: Projections,
     records: Records,
     guard: AddressGuard,
-    source: HlsSource,
+    fetcher: Fetcher,
     dispatcher: Dispatcher,
 ) -> Subscriptions:
     return Subscriptions(
@@ -156,7 +159,8 @@ def _subscriptions(
             publisher=parts.publisher,
             snapshots=projections,
             check_address=guard.check,
-            begun_again=Comeback(source, parts.clock),
+            uploaded=records.uploads.holds,
+            begun_again=Comeback(HlsSource(fetcher), parts.clock),
             clock=parts.clock,
             writer=settings.openai_model,
             streams_per_person=settings.streams_per_person,
@@ -200,6 +204,7 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
             hooks=StreamHooks(opened.records.sessions, parts.publisher, parts.clock),
             streams=parts.streams,
             recordings=opened.records.recordings,
+            uploads=opened.records.uploads,
             projections=opened.projections,
             lanes=parts.lanes,
             permits=parts.permits,
@@ -238,7 +243,9 @@ async def worker(settings: Settings) -> AsyncGenerator[Worker]:
         speech, writer = _speech(settings, records.heard), _writer(settings)
         for adapter in (*speech, writer):
             stack.push_async_callback(adapter.aclose)
-        sweeps = Sweeps(records.sessions, records.transcripts, records.recordings, opened.parts.clock, opened.mutex)
+        sweeps = Sweeps(
+            records.sessions, records.transcripts, records.recordings, records.uploads, opened.parts.clock, opened.mutex
+        )
         repairs = Repairs(opened.parts.instances, opened.projections, opened.mutex)
         yield Worker(
             settings.worker_name or f"{socket.gethostname()}-{os.getpid()}",
@@ -291,7 +298,12 @@ def _definitions(opened: Ground, speech: Sequence[Speech], writer: ChatWriter) -
     return [
         stream_watch.definition(
             stream_watch.WatchPorts(
-                opened.source, records.sessions, packager, publisher, Alongside(records.transcripts, publisher)
+                HlsSource(opened.fetcher),
+                records.sessions,
+                packager,
+                MediaFiles(opened.fetcher, records.uploads, records.recordings),
+                publisher,
+                Alongside(records.transcripts, publisher),
             )
         ),
         stream_transcript.definition(

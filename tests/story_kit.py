@@ -29,7 +29,7 @@ from kernel.model import FAR_FUTURE, TERMINAL
 from kernel.mutex import Mutex
 from kernel.projections import Projections
 from kernel.testing import Fleet
-from tests.unit.story import Source, window
+from tests.unit.story import Files, Source, window
 
 URL = "https://live.example/live/night-talk.m3u8"
 MOST_CLAIMS = 300
@@ -89,6 +89,7 @@ class Speech:
     """Takes a task once per key and completes it at its third poll."""
 
     name = "asr"
+    whole = True
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -135,6 +136,10 @@ class Writer:
 async def check_address(url: str) -> None:
     if "127.0.0.1" in url:
         raise SourceRefused("127.0.0.1 leads to a loopback address; only public hosts may be read.")
+
+
+async def uploaded(url: str) -> bool:
+    return True
 
 
 @dataclass
@@ -231,15 +236,17 @@ async def open_story(db: Any, redis: Any, prefix: str, clock: Clock, *, per_day:
             publisher=parts.publisher,
             snapshots=projections,
             check_address=check_address,
+            uploaded=uploaded,
             begun_again=Comeback(_Show(world), clock),
             clock=clock,
             writer="scripted",
         )
     )
     publisher, packager = parts.publisher, Packager(world, sessions)
+    files = Files(Packaged("media-file", 12.0, 900))
     alongside = Alongside(transcripts, publisher)
     definitions = [
-        stream_watch.definition(stream_watch.WatchPorts(_Show(world), sessions, packager, publisher, alongside)),
+        stream_watch.definition(stream_watch.WatchPorts(_Show(world), sessions, packager, files, publisher, alongside)),
         stream_transcript.definition(
             stream_transcript.TranscriptPorts(
                 transcripts, sessions, Recordings(), Windows(sessions), {"asr": Speech(world)}, publisher

@@ -7,7 +7,7 @@ so that a playlist or file list dressed as media leads nowhere. Blocking; run it
 import io
 import logging
 from collections.abc import Iterable, Iterator
-from typing import cast
+from typing import IO, cast
 
 import av
 import numpy as np
@@ -45,13 +45,14 @@ class Undecodable(Exception):
     """This piece of media could not be decoded; says why."""
 
 
-def open_media(data: bytes) -> InputContainer:
-    """Open media bytes. Raises Undecodable for anything that is not a listed container."""
+def open_media(data: bytes | IO[bytes]) -> InputContainer:
+    """Open media, bytes or an open file. Raises Undecodable for anything that is not a listed container."""
     if not data:
         raise Undecodable("it is empty")
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
     limits = {"format_whitelist": FORMATS, "codec_whitelist": CODECS, "protocol_whitelist": "none"}
     try:
-        return av.open(io.BytesIO(data), "r", container_options=limits)
+        return av.open(file, "r", container_options=limits)
     except (FFmpegError, ValueError) as error:
         raise Undecodable(f"it is no audio or video of a known kind ({_words(error)})") from error
 
@@ -79,7 +80,7 @@ class SampleDecoder:
         self._kind: tuple | None = None
         self._mixer = _Mixer()
 
-    def decode(self, data: bytes, limit_s: float) -> Iterator[Samples]:
+    def decode(self, data: bytes | IO[bytes], limit_s: float) -> Iterator[Samples]:
         """The samples of one piece, at most `limit_s` seconds. Raises NoAudio or Undecodable."""
         with open_media(data) as container:
             stream = audio_of(container)

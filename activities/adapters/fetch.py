@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import IO
 
 import httpcore
 import httpx
@@ -16,10 +17,12 @@ import httpx
 from activities.adapters.guard import AddressGuard, PinnedBackend, parsed_url, redacted
 from activities.adapters.inflate import Inflater
 from activities.ports import SourceFault, SourceGone, SourceRefused
+from kernel import in_thread
 
 MAX_REDIRECTS = 5
 MAX_SKIPPED_BYTES = 64 * 1024 * 1024  # read and thrown away where a server ignores a byte range
 HEAD_BYTES = 1024
+STALLED_S = 30.0  # without a byte of a long download
 REDIRECTS = {301, 302, 303, 307, 308}
 
 ByteRange = tuple[int, int]  # length, offset
@@ -81,15 +84,17 @@ class Fetcher:
         """
         if byte_range and byte_range[0] > limit_bytes:
             raise SourceRefused(f"{redacted(url)} asks for a part of {byte_range[0]} bytes; at most {limit_bytes}.")
-        try:
-            async with asyncio.timeout(timeout_s), self._open(url, byte_range, timeout_s) as answer:
-                _check_status(answer)
-                body = await _read(answer, limit_bytes, byte_range)
-                return Fetched(answer.url, answer.response.status, answer.header(b"content-type"), body)
-        except TimeoutError as error:
-            raise SourceFault(f"{redacted(url)} did not answer within {timeout_s:g} s.") from error
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
-            raise SourceFault(f"{redacted(url)} could not be read ({_words(error)}).") from error
+        async with _named(url, timeout_s), self._open(url, byte_range, timeout_s) as answer:
+            _check_status(answer)
+            body = await _read(answer, limit_bytes, byte_range)
+            return Fetched(answer.url, answer.response.status, answer.header(b"content-type"), body)
+
+    async def download(self, url: str, file: IO[bytes], *, limit_bytes: int, timeout_s: float) -> None:
+        """Write the answer of `url` to a file, piece by piece; bounded and failing as `fetch` is."""
+        async with _named(url, timeout_s), self._open(url, None, STALLED_S) as answer:
+            _check_status(answer)
+            async for piece in _decoded(answer, limit_bytes):
+                await in_thread(file.write, piece)
 
     @asynccontextmanager
     async def _open(self, url: str, byte_range: ByteRange | None, timeout_s: float) -> AsyncIterator[_Answer]:
@@ -116,6 +121,18 @@ class Fetcher:
             return [*headers, ("Accept-Encoding", "gzip")]
         length, offset = byte_range
         return [*headers, ("Accept-Encoding", "identity"), ("Range", f"bytes={offset}-{offset + length - 1}")]
+
+
+@asynccontextmanager
+async def _named(url: str, timeout_s: float) -> AsyncIterator[None]:
+    """At most so long; what fails on the wire or takes too long is a SourceFault that names the address."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            yield
+    except TimeoutError as error:
+        raise SourceFault(f"{redacted(url)} did not answer within {timeout_s:g} s.") from error
+    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
+        raise SourceFault(f"{redacted(url)} could not be read ({_words(error)}).") from error
 
 
 def _core_url(url: httpx.URL) -> httpcore.URL:
@@ -155,17 +172,23 @@ async def _read(answer: _Answer, limit_bytes: int, byte_range: ByteRange | None)
 
 
 async def _read_whole(answer: _Answer, limit_bytes: int) -> bytes:
+    return b"".join([piece async for piece in _decoded(answer, limit_bytes)])
+
+
+async def _decoded(answer: _Answer, limit_bytes: int) -> AsyncIterator[bytes]:
+    """The decoded body piece by piece. Raises TooLarge, at once where the answer says so itself."""
     declared = answer.header(b"content-length")
     fits = not declared.isdigit() or int(declared) <= limit_bytes
-    body, inflater = bytearray(), Inflater(answer.header(b"content-encoding"))
+    head, count, inflater = b"", 0, Inflater(answer.header(b"content-encoding"))
     room = limit_bytes if fits else HEAD_BYTES
-    async for piece in answer.response.aiter_stream():
-        body += inflater.feed(piece, room + 1 - len(body))
-        if len(body) > room:
+    async for packed in answer.response.aiter_stream():
+        piece = inflater.feed(packed, room + 1 - count)
+        head, count = head + piece[: HEAD_BYTES - len(head)], count + len(piece)
+        if count > room:
             message = f"{redacted(answer.url)} sends more than {limit_bytes} bytes."
-            raise TooLarge(message, bytes(body[:HEAD_BYTES]), answer.header(b"content-type"))
+            raise TooLarge(message, head, answer.header(b"content-type"))
+        yield piece
     inflater.finish()
-    return bytes(body)
 
 
 async def _read_part(answer: _Answer, length: int, skip: int) -> bytes:

@@ -11,9 +11,9 @@ from activities.adapters.keys import decrypt
 from activities.adapters.playlist_tags import Playlist, parse_playlist
 from activities.adapters.renditions import candidates, is_master
 from activities.adapters.snapshots import snapshot, title_of
-from activities.adapters.sniff import found
+from activities.adapters.sniff import found, is_media
 from activities.payloads import MediaSegment, PlaylistSnapshot
-from activities.ports import SourceFault, SourceGone, SourceRefused
+from activities.ports import FileFound, SourceFault, SourceGone, SourceRefused
 from kernel import in_thread
 
 MAX_PLAYLIST_BYTES = 8 * 1024 * 1024
@@ -138,7 +138,8 @@ def _is_playlist(body: bytes) -> bool:
 
 
 def _no_playlist(url: str, head: bytes, content_type: str) -> SourceRefused:
-    return SourceRefused(
-        f"{redacted(url)} is {found(head, content_type)}, not an HLS playlist. "
+    kind = found(head, content_type)
+    return (FileFound if is_media(kind) else SourceRefused)(
+        f"{redacted(url)} is {kind}, not an HLS playlist. "
         "Paste the address of the stream's playlist, which often ends in .m3u8."
     )

@@ -63,7 +63,7 @@ class OggOpusPackager:
                 await in_thread(join.add, segment)
             seconds = await in_thread(join.finish)
             media_id = new_media_id(session_id, round)
-            size = await self._recordings.store(media_id, _pieces(file))
+            size = await self._recordings.store(media_id, pieces(file))
         return Packaged(media_id=media_id, duration_s=seconds, size_bytes=size)
 
 
@@ -150,7 +150,8 @@ class SegmentJoin:
         )
 
 
-async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    """A file from its beginning, piece by piece."""
     file.seek(0)
     while piece := await in_thread(file.read, COPY_BYTES):
         yield piece

@@ -1,4 +1,4 @@
-"""Packaged audio in GridFS. A recording is written once under an id of its own and never changed.
+"""Packaged audio, and files as they were uploaded, in GridFS: written once under an id of its own and never changed.
 
 Packaging again writes another file; the session's reference, written last, decides which one counts, and files that
 no session refers to can be swept.
@@ -21,6 +21,7 @@ from kernel.driver import Database, open_bucket
 from kernel.writes import wrapped
 
 BUCKET = "recordings"
+UPLOADS = "uploads"
 CHUNK_BYTES = 255 * 1024
 
 
@@ -35,12 +36,12 @@ def session_of(media_id: str) -> str:
 
 
 class GridRecordings:
-    """Recordings by media id."""
+    """Recordings by media id; in the bucket `UPLOADS`, files by their address."""
 
-    def __init__(self, database: Database) -> None:
-        self._bucket = open_bucket(database, BUCKET)
-        self._files = database[f"{BUCKET}.files"]
-        self._chunks = database[f"{BUCKET}.chunks"]
+    def __init__(self, database: Database, bucket: str = BUCKET) -> None:
+        self._bucket = open_bucket(database, bucket)
+        self._files = database[f"{bucket}.files"]
+        self._chunks = database[f"{bucket}.chunks"]
 
     @boundary
     async def store(self, media_id: str, pieces: AsyncIterator[bytes]) -> int:
@@ -67,6 +68,11 @@ class GridRecordings:
         if found is None:
             raise RecordingMissing(f"No recording {media_id} is stored.")
         return int(found["length"])
+
+    async def holds(self, media_id: str) -> bool:
+        """Whether all of it is stored."""
+        async with wrapped():
+            return await self._files.find_one({"_id": media_id}, {"_id": 1}) is not None
 
     async def open_range(self, media_id: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes from `start` up to, not including, `end`, in pieces. Raises RecordingMissing."""

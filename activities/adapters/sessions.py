@@ -21,6 +21,7 @@ from activities.adapters.recordings import session_of
 from activities.payloads import Gap, MediaSegment, Packaged, SessionState, StreamHook, Tail
 from activities.records import SessionRecord
 from activities.timeline import CapturedSegment, address_of
+from activities.uploads import is_upload
 from kernel import Clock, StaleRound, boundary
 from kernel.driver import Database
 from kernel.writes import Document, literal, wrapped
@@ -44,6 +45,8 @@ class StoredSegment:
 
 def normalised(url: str) -> str:
     """The one form of all ways to write an address: no fragment, no default port, a path. Raises SourceRefused."""
+    if is_upload(url):
+        return url
     parts = urlsplit(str(parsed_url(url)))
     return parts._replace(path=parts.path or "/").geturl()
 
@@ -145,7 +148,14 @@ class SessionRecords:
 
     @boundary
     async def mark(
-        self, session_id: str, round: int, state: SessionState, *, title: str | None = None, tail: Tail | None = None
+        self,
+        session_id: str,
+        round: int,
+        state: SessionState,
+        *,
+        title: str | None = None,
+        tail: Tail | None = None,
+        file: bool = False,
     ) -> None:
         """Move the session forward; one that is further already stays there."""
         fields: Document = {"state": forward(ORDER, state)}
@@ -157,6 +167,8 @@ class SessionRecords:
             fields["title"] = literal(title[:200])
         if tail:
             fields |= literals({"tail": tail})
+        if file:
+            fields["file"] = literal(True)
         await self._sessions.change(session_id, round, OPEN, fields)
 
     @boundary
@@ -259,6 +271,12 @@ class SessionRecords:
     async def note_segments_removed(self, session_id: str) -> None:
         """Nothing is left to remove of this session."""
         await self._sessions.update({"_id": session_id}, [{"$set": {"segments_removed_at": self._clock.now}}])
+
+    async def reads(self, address: str) -> bool:
+        """Whether the file at a normalised address is still to be recorded."""
+        session_id = derived_id("ses", derived_id("str", address), 1)
+        async with wrapped():
+            return await self._collection.find_one({"_id": session_id, "state": {"$in": [*OPEN]}}) is not None
 
     async def names(self, media_id: str) -> bool:
         """Whether the session that a recording was made for refers to it."""

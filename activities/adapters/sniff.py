@@ -14,6 +14,21 @@ _MAGIC = [
     (b"[playlist]", "a PLS playlist"),
 ]
 _TS_PACKET = 188
+_HEARD = {
+    "an MP3 file",
+    "an Ogg file",
+    "a FLAC file",
+    "a WAV or AVI file",
+    "a WebM or Matroska file",
+    "an MP4 file",
+    "an AAC file",
+    "an MPEG transport stream",
+}
+
+
+def is_media(kind: str) -> bool:
+    """Whether what `found` named may hold sound that can be heard."""
+    return kind in _HEARD or kind.startswith("a media file")
 
 
 def found(head: bytes, content_type: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Removes what nobody needs any more: segments whose recording is packaged, and recordings that nothing refers to.
+"""Removes what nobody needs any more: segments and uploads that are recorded, recordings that nothing refers to.
 
 A worker that dies while it packages leaves a recording behind that no session names, or half of one. Nothing is removed
 within a day, nor while a transcript may still be cut from the segments.
@@ -28,12 +28,14 @@ class Sweeps:
         sessions: SessionRecords,
         transcripts: TranscriptRecords,
         recordings: GridRecordings,
+        uploads: GridRecordings,
         clock: Clock,
         mutex: Mutex,
     ) -> None:
         self._sessions = sessions
         self._transcripts = transcripts
         self._recordings = recordings
+        self._uploads = uploads
         self._clock = clock
         self._mutex = mutex
 
@@ -43,7 +45,7 @@ class Sweeps:
 
     async def run(self) -> int:
         """The sessions whose segments went, and the recordings, whole or half, that went."""
-        removed = await self._sweep_segments() + await self._sweep_recordings()
+        removed = await self._sweep_segments() + await self._sweep_recordings() + await self._sweep_uploads()
         if removed:
             log.info("%d sessions' segments and lost recordings were removed", removed)
         return removed
@@ -63,3 +65,10 @@ class Sweeps:
         for media_id in lost[:AT_ONCE]:
             await self._recordings.delete(media_id)
         return len(lost[:AT_ONCE])
+
+    async def _sweep_uploads(self) -> int:
+        before = self._clock.hint(0) - KEPT
+        read = [one for one in await self._uploads.stored_before(before) if not await self._sessions.reads(one)]
+        for address in read[:AT_ONCE]:
+            await self._uploads.delete(address)
+        return len(read[:AT_ONCE])

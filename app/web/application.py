@@ -10,7 +10,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import Message, Scope
 
-from app.web import downloads, hooks, live, operator, summaries
+from app.web import downloads, hooks, live, operator, summaries, uploads
 from app.web.access import from_our_pages
 from app.web.assets import asset
 from app.web.errors import answer
@@ -54,6 +54,7 @@ def create_app(parts: WebParts) -> Litestar:
         route_handlers=[
             healthz,
             summaries.router,
+            uploads.router,
             downloads.router,
             live.router,
             operator.router,

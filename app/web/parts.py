@@ -38,6 +38,14 @@ class Recordings(Protocol):
         ...
 
 
+class Uploads(Protocol):
+    """Files as people upload them."""
+
+    async def store(self, media_id: str, pieces: AsyncIterator[bytes]) -> int:
+        """Store a file under its address; it is there once all of it is. Returns its size in bytes."""
+        ...
+
+
 class OperatorAct(Protocol):
     """One act of an operator through the business service. True when something changed; it keeps the audit entry."""
 
@@ -56,6 +64,7 @@ class WebParts:
     hooks: StreamHooks
     streams: ClientStreams
     recordings: Recordings
+    uploads: Uploads
     projections: Projections
     lanes: Lanes
     permits: Permits

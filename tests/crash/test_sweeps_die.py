@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from activities.adapters.recordings import GridRecordings, new_media_id
+from activities.adapters.recordings import UPLOADS, GridRecordings, new_media_id
 from activities.adapters.sessions import SessionRecords
 from activities.adapters.sweeps import Sweeps
 from activities.adapters.transcripts import TranscriptRecords
 from activities.payloads import MediaSegment, Packaged, SpeechStatus
+from activities.uploads import upload_address
 from kernel import Clock
 from kernel.mutex import Mutex
 from kernel.testing import Crash, crash_at
@@ -32,7 +33,8 @@ class House:
         self.transcripts = TranscriptRecords(db, clock, provider="asr", model="base")
         self.recordings = GridRecordings(db)
         mutex = Mutex(redis, prefix)
-        self.sweeps = Sweeps(self.sessions, self.transcripts, self.recordings, clock, mutex)
+        self.uploads = GridRecordings(db, UPLOADS)
+        self.sweeps = Sweeps(self.sessions, self.transcripts, self.recordings, self.uploads, clock, mutex)
 
     async def recorded(self, name: str, *, transcribed: bool = True) -> tuple[str, str]:
         """A session that is ready: its id and that of its recording. Another packaging died, one in the middle."""
@@ -102,6 +104,20 @@ async def test_a_stream_that_is_still_live_is_left_alone(house: House) -> None:
     house.clock.advance(timedelta(days=2))
     assert await house.sweeps.run() == 0
     assert await house.segments_of(session.session_id) == 1
+
+
+async def test_an_upload_goes_after_a_day_unless_it_is_still_to_be_recorded(house: House) -> None:
+    addresses = {name: upload_address("usr_1", name) for name in ("done.mp3", "waiting.mp3", "never.mp3")}
+    for address in addresses.values():
+        await house.uploads.store(address, pieces())
+    done = await house.sessions.attach(addresses["done.mp3"])
+    await house.sessions.mark(done.session_id, 1, "ended")
+    await house.sessions.mark_ready(done.session_id, 1)
+    await house.sessions.attach(addresses["waiting.mp3"])
+    assert await house.sweeps.run() == 0
+    house.clock.advance(timedelta(days=1, minutes=1))
+    assert await house.sweeps.run() == 2
+    assert [await house.uploads.holds(address) for address in addresses.values()] == [False, True, False]
 
 
 @pytest.mark.parametrize("point", POINTS)

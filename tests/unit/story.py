@@ -118,9 +118,17 @@ class Sessions:
         return self.session if session_id == self.session.session_id else None
 
     async def mark(
-        self, session_id: str, round: int, state: Any, *, title: str | None = None, tail: Any = None
+        self,
+        session_id: str,
+        round: int,
+        state: Any,
+        *,
+        title: str | None = None,
+        tail: Any = None,
+        file: bool = False,
     ) -> None:
-        self._set(round, f"mark {state}", state=state, title=title or self.session.title, tail=tail)
+        fields = {"title": title or self.session.title, "tail": tail, "file": file or self.session.file}
+        self._set(round, f"mark {state}", state=state, **fields)
 
     async def store_segment(
         self,
@@ -165,6 +173,21 @@ class Sessions:
     def data(self) -> bytes:
         """Everything that was recorded, in order."""
         return b" ".join(data for _, (_, data, _) in sorted(self.segments.items()))
+
+
+class Files:
+    """The port in memory: gives what it was made with, the last one again and again."""
+
+    def __init__(self, *outcomes: Packaged | Exception) -> None:
+        self._outcomes = list(outcomes)
+        self.read: list[str] = []
+
+    async def record(self, url: str, session_id: str, round: int) -> Packaged:
+        self.read.append(url)
+        outcome = self._outcomes.pop(0) if len(self._outcomes) > 1 else self._outcomes[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
 
 class Transcripts:

@@ -1,5 +1,6 @@
 """Recording a stream that behaves as real ones do: restarts, outages, losses, ends of every kind."""
 
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -9,11 +10,11 @@ import pytest
 
 from activities.alongside import Alongside
 from activities.capture import CaptureLimits, Recorded
-from activities.payloads import WatchInput
-from activities.ports import SourceFault, SourceGone, SourceRefused
+from activities.payloads import Packaged, WatchInput
+from activities.ports import FileFound, SourceFault, SourceGone, SourceRefused
 from activities.stream_watch import WatchPorts, capture
-from kernel import Fatal, StaleRound, WaitForSignal, WorkflowCanceled, Yield
-from tests.unit.story import Publisher, Sessions, Source, Stage, Transcripts, gap_times, window
+from kernel import Fatal, RetryAfter, StaleRound, WaitForSignal, WorkflowCanceled, Yield
+from tests.unit.story import Files, Publisher, Sessions, Source, Stage, Transcripts, gap_times, window
 
 LIMITS = CaptureLimits()
 GONE = SourceGone("the address answers 404")
@@ -30,7 +31,9 @@ class Watch:
         self.publisher = Publisher()
         self.transcripts = Transcripts()
         alongside = Alongside(self.transcripts, self.publisher)
-        self.ports = WatchPorts(source, self.sessions, None, self.publisher, alongside, limits)  # type: ignore[arg-type] # no packager here
+        self.files = Files(Packaged("media_1", 61.5, 9000))
+        packager: Any = None
+        self.ports = WatchPorts(source, self.sessions, packager, self.files, self.publisher, alongside, limits)
 
     async def poll(self) -> Any:
         return self.stage.take(await capture(self.ports, self.stage.context()))
@@ -284,6 +287,46 @@ async def test_another_round_of_the_session_stops_the_recording() -> None:
 async def test_a_session_that_was_removed_cancels_the_recording() -> None:
     with pytest.raises(WorkflowCanceled):
         await Watch(Source(window(0, 1)), session_id="ses_other").poll()
+
+
+# ---- single files ----
+
+FILE = FileFound("https://live.example/talk.mp3 is an MP3 file, not an HLS playlist.")
+
+
+@pytest.mark.parametrize("url", ["https://live.example/talk.mp3", "upload://usr_1/ab12/talk.mp3"])
+async def test_a_single_file_is_recorded_as_a_whole(url: str) -> None:
+    watch = Watch(Source(FILE), url=url)
+    assert await watch.poll() == Recorded("the whole file was read", 61.5)
+    session = watch.sessions.session
+    assert (session.state, session.media_id, session.duration_s, session.file) == ("ended", "media_1", 61.5, True)
+    assert watch.sessions.writes == ["mark live", "progress", "media", "mark ended"]
+    assert watch.files.read == [url]
+    assert ("stream_fanout:stream_ended:ses_1:1", 1) in watch.publisher.started
+
+
+async def test_a_file_whose_recording_is_referred_to_is_not_read_again() -> None:
+    watch = Watch(Source(FILE), state="live", media_id="media_0", captured_s=61.5)
+    assert (await watch.poll()).recorded_s == 61.5
+    assert watch.files.read == []
+    assert watch.sessions.session.media_id == "media_0"
+
+
+async def test_a_file_that_cannot_be_heard_fails_for_good_and_one_that_cannot_be_reached_is_tried_again() -> None:
+    watch = Watch(Source(FILE))
+    watch.files = Files(SourceFault("503"), SourceRefused("The file cannot be heard: it holds no audio."))
+    watch.ports = replace(watch.ports, files=watch.files)
+    with pytest.raises(RetryAfter):
+        await watch.poll()
+    with pytest.raises(Fatal, match="holds no audio"):
+        await watch.poll()
+
+
+async def test_a_stream_that_turns_into_a_file_is_over_with_what_was_recorded() -> None:
+    watch = Watch(Source(window(0, 3), FILE))
+    await watch.poll()
+    assert isinstance(await watch.poll(), WaitForSignal)
+    assert watch.files.read == []
 
 
 # ---- the transcription alongside ----

@@ -9,7 +9,7 @@ from activities.payloads import Gap, Packaged, WatchInput
 from activities.ports import SourceRefused
 from activities.stream_watch import WatchPorts, announce_ready, announce_unavailable, package
 from kernel import Fatal
-from tests.unit.story import Publisher, Sessions, Source, Stage, Transcripts, window
+from tests.unit.story import Files, Publisher, Sessions, Source, Stage, Transcripts, window
 
 
 class Packager:
@@ -38,7 +38,9 @@ class Watch:
         self.packager = packager or Packager(RECORDING)
         self.publisher = Publisher()
         self.stage = Stage(WatchInput("ses_1", 1))
-        self.ports = WatchPorts(Source(window(0, 1)), self.sessions, self.packager, self.publisher, ALONGSIDE)
+        self.ports = WatchPorts(
+            Source(window(0, 1)), self.sessions, self.packager, Files(RECORDING), self.publisher, ALONGSIDE
+        )
 
 
 async def test_the_reference_is_written_after_the_recording_was_packaged() -> None:
