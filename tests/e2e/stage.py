@@ -83,6 +83,7 @@ class Stage:
     """One site for all tests; each has people of its own."""
 
     kit: WebKit
+    database: Any
     accounts: Accounts
     proxy: HarmfulProxy
     process: WebProcess
@@ -142,7 +143,7 @@ async def open_stage(urls: tuple[str, str], folder: Path) -> AsyncIterator[Stage
         async with web_parts(settings) as parts, harmful_proxy(port) as proxy:
             opened = open_database(client, database)
             kit = WebKit(f"http://127.0.0.1:{proxy.port}", parts, stores_on(opened), {})
-            yield Stage(kit, Accounts(opened, Clock(), CHEAP), proxy, process)
+            yield Stage(kit, opened, Accounts(opened, Clock(), CHEAP), proxy, process)
     finally:
         await process.kill()
         await client.drop_database(database)
