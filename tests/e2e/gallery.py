@@ -148,10 +148,10 @@ async def _workflows(stage: Stage) -> dict[str, str]:
     settings = stage.kit.parts.settings
     async with Redis.from_url(settings.redis_url) as redis:
         kit = await open_kit(stage.database, redis, settings.redis_prefix, Clock())
-        started = {shape: await kit.start(shape) for shape in ("signal", "failing", "wave")}
-        await kit.run_claims("signal", 1)
-        await kit.run("failing")
-        await kit.run("wave")
+        started = {shape: await kit.start(shape, shape) for shape in ("signal", "failing", "wave")}
+        await kit.run_claims("signal", 1, "signal")
+        await kit.run("failing", "failing")
+        await kit.run("wave", "wave")
         await kit.projections.beat("worker-1", slots=8, busy=3, dropped=0, depth=2)
     names = {"wave": "completed", "failing": "failed", "signal": "waiting"}
     return {names[shape]: one.instance.workflow_id for shape, one in started.items()}

@@ -1,4 +1,7 @@
-"""`make shots`: a picture of every page in both languages and themes, on a phone and a desk, in `.baton/shots`."""
+"""`make shots`: a picture of every page in both languages and themes, on a phone and a desk, in `.baton/shots`.
+
+Chinese needs a font that has it (`apt-get install fonts-noto-cjk`), else boxes are seen.
+"""
 
 import asyncio
 import tempfile
@@ -17,6 +20,7 @@ THEMES = ("light", "dark")
 SIZES = {"phone": {"width": 360, "height": 740}, "desk": {"width": 1280, "height": 800}}
 STYLE = "body { font: 1rem sans-serif; margin: 2rem } section { display: flex; gap: 1rem; overflow-x: auto }"
 STYLE += " figure { margin: 0 } img { height: 26rem; border: 1px solid #888 }"
+HEAD = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Baton, page by page</title><style>{STYLE}</style>'
 
 
 async def take(urls: tuple[str, str], folder: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page, Response, expect
+from playwright.async_api import Browser, Page, Response, ViewportSize, expect
 
 from tests.e2e.gallery import TEXT, Gallery, arrange
 from tests.e2e.stage import PASSWORD, Stage, path_of
@@ -30,11 +30,14 @@ async def barriers(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("zh", "dark")])
+@pytest.mark.parametrize(("language", "theme", "width"), [("en", "light", 1280), ("zh", "dark", 360)])
 @pytest.mark.timeout(300)
-async def test_no_page_has_a_serious_barrier(gallery: Gallery, chromium: Browser, language: str, theme: Any):
+async def test_no_page_has_a_serious_barrier(
+    gallery: Gallery, chromium: Browser, language: str, theme: Any, width: int
+):
     found: dict[str, list[str]] = {}
-    async with gallery.pages(chromium, language, color_scheme=theme) as pages:
+    viewport = ViewportSize(width=width, height=800)
+    async with gallery.pages(chromium, language, color_scheme=theme, viewport=viewport) as pages:
         for view in gallery.views:
             found[view.name] = await barriers(await gallery.open(view, pages))
     assert {name: some for name, some in found.items() if some} == {}
