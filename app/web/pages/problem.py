@@ -30,10 +30,15 @@ def problem_page(request: Request[Any, Any, Any], problem: Problem) -> Response[
     title = texts(f"problem.{problem.code}") if f"problem.{problem.code}" in texts else texts("problem.other")
     user = request.scope.get("user")
     shell = Shell(title=title, user=user.name if user else "", operator=bool(user and user.is_operator))
-    page = ProblemPage(shell=shell, status_code=problem.status_code, code=problem.code, detail=problem.detail)
+    page = ProblemPage(shell=shell, status_code=problem.status_code, code=problem.code, detail=_detail(problem))
     response = render(page, problem.status_code)
     response.headers.update(problem.headers)
     return response
+
+
+def _detail(problem: Problem) -> str:
+    """In the reader's language where the code alone says enough; else what programs are told."""
+    return texts(f"refusal.{problem.code}") if f"refusal.{problem.code}" in texts else problem.detail
 
 
 def _path(request: Request[Any, Any, Any]) -> str:
