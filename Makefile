@@ -62,6 +62,9 @@ e2e: $(DEV_READY) model ## the product in a real browser (needs Chromium)
 		echo "The browser tests need Chromium: apt-get install chromium"; exit 1; }
 	@$(PY) -m pytest tests/e2e
 
+shots: $(DEV_READY) ## a picture of every page in both languages and themes, phone and desk, into .baton/shots
+	@$(PY) -m tests.e2e.shots
+
 format: $(DEV_READY) ## rewrite the source in the project's format
 	@$(VENV)/bin/ruff check --fix --select I .
 	@$(VENV)/bin/ruff format .
@@ -82,7 +85,7 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo doctor dev test check crash mutate chaos bench-hour bench-speech e2e format lock clean help model
+.PHONY: demo doctor dev test check crash mutate chaos bench-hour bench-speech e2e shots format lock clean help model
 
 # ---- set-up ----
 

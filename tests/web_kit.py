@@ -75,8 +75,9 @@ class WebKit:
         session_id, sessions = record["session_id"], self.stores.sessions
         await sessions.mark(session_id, 1, "live", title="Architecture Night Talk")
         await sessions.mark(session_id, 1, "ended")
-        size = await self.stores.recordings.store("media-1", _pieces(audio))
-        await sessions.attach_media(session_id, 1, Packaged("media-1", 61.0, size))
+        media_id = f"media-{session_id}"
+        size = await self.stores.recordings.store(media_id, _pieces(audio))
+        await sessions.attach_media(session_id, 1, Packaged(media_id, 61.0, size))
         await sessions.mark_ready(session_id, 1)
 
     async def transcribe(self, record: dict[str, Any], *texts: str) -> None:
@@ -106,13 +107,13 @@ async def _pieces(content: bytes) -> AsyncIterator[bytes]:
 @asynccontextmanager
 async def open_web_kit(urls: tuple[str, str], db: Any, prefix: str, **changed: Any) -> AsyncIterator[WebKit]:
     """The kit, listening; its people exist. `changed`: settings that differ."""
-    async with web_parts(_settings(urls, db.name, prefix, changed)) as parts:
+    async with web_parts(settings_on(urls, db.name, prefix, changed)) as parts:
         accounts = Accounts(db, Clock(), CHEAP)
         tokens = {name: await accounts.ensure(name, word, role) for name, (word, role) in PEOPLE.items()}
         port = free_port()
         server = asyncio.create_task(serve(create_app(parts), "127.0.0.1", port, parts.stopping, grace_s=5))
         try:
-            yield await _listening(WebKit(f"http://127.0.0.1:{port}", parts, _stores(db), tokens), server)
+            yield await _listening(WebKit(f"http://127.0.0.1:{port}", parts, stores_on(db), tokens), server)
         finally:
             parts.stopping.set()
             await server
@@ -130,7 +131,8 @@ async def _listening(kit: WebKit, server: asyncio.Task[None]) -> WebKit:
     raise AssertionError("the server ended before it listened")
 
 
-def _settings(urls: tuple[str, str], database: str, prefix: str, changed: dict[str, Any]) -> Settings:
+def settings_on(urls: tuple[str, str], database: str, prefix: str, changed: dict[str, Any]) -> Settings:
+    """The settings of a web app on these servers."""
     usual = {
         "mongo_url": urls[0],
         "mongo_database": database,
@@ -144,7 +146,8 @@ def _settings(urls: tuple[str, str], database: str, prefix: str, changed: dict[s
     return Settings(**(usual | changed))
 
 
-def _stores(db: Any) -> Stores:
+def stores_on(db: Any) -> Stores:
+    """The stores over a database."""
     clock = Clock()
     return Stores(
         SessionRecords(db, clock),

@@ -178,3 +178,5 @@ async def test_pages_speak_the_language_that_was_chosen_and_go_back_where_it_was
         assert (await li.get("/language/xx")).status_code == 404
     async with web.client("li", accept="text/html") as other:
         assert '<html lang="zh">' in (await other.get("/", headers={"accept-language": "zh-CN,en;q=0.5"})).text
+        for refused in ("/operators", "/nothing", "/summaries/sum_unknown"):
+            assert '<html lang="zh">' in (await other.get(refused, headers={"accept-language": "zh"})).text, refused

@@ -17,7 +17,12 @@ LIFETIME_S = 365 * 24 * 3600
 
 
 async def choose(request: Request[Any, Any, Any]) -> None:
-    """Before every request."""
+    """Before every request that a route takes."""
+    speak_to(request)
+
+
+def speak_to(request: Request[Any, Any, Any]) -> None:
+    """Answer this request in its person's language."""
     speak(request.cookies.get(COOKIE), request.headers.get("accept-language", ""))
 
 

@@ -7,6 +7,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.response import Redirect
 
+from app.web.pages.language import speak_to
 from app.web.pages.render import Shell, render, texts
 from app.web.problems import Problem
 
@@ -25,13 +26,19 @@ def problem_page(request: Request[Any, Any, Any], problem: Problem) -> Response[
     """The response of a page that cannot be shown."""
     if problem.code == "not_signed_in":
         return Redirect(f"/sign-in?next={quote(_path(request), safe='')}", status_code=303)
+    speak_to(request)  # a guard refuses before any route has taken the request
     title = texts(f"problem.{problem.code}") if f"problem.{problem.code}" in texts else texts("problem.other")
     user = request.scope.get("user")
     shell = Shell(title=title, user=user.name if user else "", operator=bool(user and user.is_operator))
-    page = ProblemPage(shell=shell, status_code=problem.status_code, code=problem.code, detail=problem.detail)
+    page = ProblemPage(shell=shell, status_code=problem.status_code, code=problem.code, detail=_detail(problem))
     response = render(page, problem.status_code)
     response.headers.update(problem.headers)
     return response
+
+
+def _detail(problem: Problem) -> str:
+    """In the reader's language where the code alone says enough; else what programs are told."""
+    return texts(f"refusal.{problem.code}") if f"refusal.{problem.code}" in texts else problem.detail
 
 
 def _path(request: Request[Any, Any, Any]) -> str:

@@ -2,6 +2,8 @@
 
 import { writeTimes } from "./times.js";
 
+const TRIES = 20;
+const AGAIN_MS = 1500;
 const pristine = new WeakMap();
 
 for (const element of document.querySelectorAll("[data-fragment]")) pristine.set(element, element.innerHTML);
@@ -15,6 +17,14 @@ export async function refresh(names = null) {
     if (names === null || names.includes(fresh.dataset.fragment)) exchange(fresh);
   }
   return true;
+}
+
+// The same for what nobody will ask for again: the site may be away just now.
+export async function refreshAtLast(names) {
+  for (let tries = 0; tries < TRIES; tries++) {
+    if (await refresh(names).catch(() => false)) return;
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
 }
 
 function exchange(fresh) {

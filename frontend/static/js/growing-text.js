@@ -10,25 +10,17 @@ export class GrowingText {
     this.text = "";
     this.drawn = [];
     this.spoken = 0;
-    this.stale = false;
     this.due = false;
   }
 
   reset() {
     this.text = "";
     this.spoken = 0;
-    this.stale = false;
     this.draw();
   }
 
-  // All of it will come again: what is shown stays until it does.
-  restart() {
-    this.stale = true;
-  }
-
   add(text) {
-    this.text = this.stale ? text : this.text + text;
-    this.stale = false;
+    this.text += text;
     this.draw();
     this.speak();
   }

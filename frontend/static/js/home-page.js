@@ -55,4 +55,12 @@ function show(summary) {
   reason.hidden = !summary.reason;
 }
 
-new EventFeed("/api/events", { summary: show, removed: refreshSoon });
+let openedBefore = false;
+
+// What was removed while there was no connection is not told afterwards.
+function opened() {
+  if (openedBefore) refreshSoon();
+  openedBefore = true;
+}
+
+new EventFeed("/api/events", { summary: show, removed: refreshSoon }, { opened });

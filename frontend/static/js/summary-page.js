@@ -2,7 +2,7 @@
 
 import { announce } from "./announcer.js";
 import { EventFeed } from "./event-feed.js";
-import { refresh } from "./fragments.js";
+import { refreshAtLast } from "./fragments.js";
 import { GrowingText } from "./growing-text.js";
 import { joinRecording } from "./recording.js";
 import { t } from "./texts.js";
@@ -35,7 +35,7 @@ function follow() {
         finish(record, text);
       },
     },
-    { restarted: () => text.restart(), connection: showConnection },
+    { connection: showConnection },
   );
 }
 
@@ -45,7 +45,7 @@ async function finish(record, text) {
   connection.hidden = true;
   document.getElementById("failure").hidden = record.state !== "failed";
   document.querySelector("[data-error]").textContent = record.error ?? "";
-  await refresh(["after"]).catch(() => false);
+  await refreshAtLast(["after"]);
   joinRecording();
   searchTranscript();
 }
