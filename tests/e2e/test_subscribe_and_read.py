@@ -1,6 +1,7 @@
 """The main job in a real browser, on the real demo: one click on a live stream, its summary read as it is written."""
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, expect
@@ -78,4 +79,19 @@ async def test_a_wrong_address_is_told_before_it_is_sent(site: Site, chromium: B
     await page.get_by_role("button", name="Summarise", exact=True).click()
     await expect(page.get_by_role("alert")).to_contain_text("This is not a web address")
     await expect(address).to_be_focused()
+    assert complaints == []
+
+
+@pytest.mark.timeout(300)
+async def test_a_file_is_sent_and_its_summary_read(site: Site, chromium: Browser):
+    page, complaints = await signed_in(chromium, site)
+    field = page.get_by_label("Or a file of sound or video")
+    await expect(field).to_be_visible()
+    await field.set_input_files(Path("fixtures/audio/harbor.aac"))
+    await page.get_by_role("button", name="Summarise", exact=True).click()
+    await expect(page.get_by_role("heading", name="harbor", level=1)).to_be_visible()
+    await expect(page.locator("[data-state-text]")).to_have_text("Finished", timeout=PATIENCE_MS)
+    record = await record_of(site, page)
+    assert (record["state"], record["error"]) == ("completed", None)
+    assert len(record["text"]) > 100
     assert complaints == []

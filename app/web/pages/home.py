@@ -37,6 +37,7 @@ class HomePage(msgspec.Struct, frozen=True, kw_only=True):
     suggested: list[Suggested]
     form: SubscribeForm
     problem: str = ""
+    upload_megabytes: int
     styles: tuple[str, ...] = get_args(Style)
     languages: tuple[str, ...] = get_args(Language)
 
@@ -65,6 +66,7 @@ async def _page(request: SignedIn, parts: WebParts, form: SubscribeForm, problem
         suggested=parts.settings.suggested_streams,
         form=form,
         problem=problem,
+        upload_megabytes=parts.settings.upload_megabytes,
     )
 
 

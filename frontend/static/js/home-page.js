@@ -1,6 +1,7 @@
 // The home page: a clear word about a wrong address before it is sent, and the list as it changes.
 
 import { EventFeed } from "./event-feed.js";
+import { FileField } from "./file-field.js";
 import { refresh } from "./fragments.js";
 import { t } from "./texts.js";
 
@@ -9,12 +10,31 @@ const address = document.getElementById("url");
 const problem = document.getElementById("url-problem");
 
 form.addEventListener("submit", (event) => {
+  if (files.chosen) return sendFile(event);
   const wrong = problemOf(address.value.trim());
   tell(wrong);
   if (!wrong) return;
   event.preventDefault();
   address.focus();
 });
+
+const files = new FileField(document.getElementById("upload"));
+
+// A file is sent first; what it can be subscribed to by then goes into the form as an address does.
+async function sendFile(event) {
+  event.preventDefault();
+  const button = form.querySelector("[type=submit]");
+  button.disabled = true;
+  tell("");
+  try {
+    address.value = await files.send();
+    form.submit();
+  } catch (error) {
+    tell(error.message);
+    button.disabled = false;
+  }
+}
+
 address.addEventListener("input", () => tell(""));
 
 function problemOf(text) {
