@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import importlib
-import logging
 import os
 import signal
 import sys
@@ -111,11 +110,11 @@ def _demand(settings: "Settings", needed: tuple[str, ...]) -> None:
 
 
 def _role(role: str, settings: "Settings") -> None:
+    from app.logs import log_as
+
     module, _, needed = ENTRIES[role]
     _demand(settings, needed)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for client in ("httpx", "httpx2"):
-        logging.getLogger(client).setLevel(logging.WARNING)
+    log_as(settings.log_format)
     asyncio.run(importlib.import_module(module).run(settings))
 
 

@@ -92,6 +92,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The token, for `token`."""
     metrics_port: Port = 0
     """Port on which a worker answers `/metrics`; 0: none."""
+    log_format: Literal["text", "json"] = "text"
+    """Log lines as text, or as one JSON object each."""
     secret: str = ""
     """Signs cookies; empty: generated on first run into the data folder."""
 

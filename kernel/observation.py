@@ -43,7 +43,7 @@ class Observer:
 
     def __init__(self, projections: Projections, worker: str, limit: int = QUEUE_LIMIT) -> None:
         self._projections = projections
-        self._worker = worker
+        self.worker = worker
         self._limit = limit
         self._queue: deque[Event] = deque()
         self._writing = asyncio.Lock()
@@ -66,7 +66,7 @@ class Observer:
         state = now.steps[step]
         fields: Document = {
             "status": "running",
-            "worker": self._worker,
+            "worker": self.worker,
             "started_at": state.started_at,
             "error": None,
             "permit_ms": state.traffic_wait_ms,
@@ -75,7 +75,7 @@ class Observer:
 
     def suspended(self, now: Instance, step: str, elapsed_ms: int) -> None:
         """A directive rolled the attempt back: the next poll is the same attempt."""
-        fields = {"status": "suspended", "worker": self._worker}
+        fields = {"status": "suspended", "worker": self.worker}
         add = {"activity_ms": elapsed_ms, "polls": 1}
         self._offer(now, AttemptChange(step, now.steps[step].attempt + 1, fields, add))
         self._count(now, step, "suspended", elapsed_ms)
