@@ -1,7 +1,7 @@
 """A worker process: slots, and the upkeep list that shows every background duty and its period.
 
 A slot comes first, then a candidate from Redis, then the claim in MongoDB, which alone grants execution. With Redis
-away, or nothing in it, due instances are claimed from MongoDB directly.
+away, or full and so empty, due instances are claimed from MongoDB directly.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class Worker:
     async def _next_claim(self) -> tuple[Claim | None, float]:
         for _ in range(STALE_CANDIDATES):
             popped = await self._pop()
-            if popped is None:
+            if popped is None or (popped.workflow_id is None and self._parts.hints.refused):
                 return await self._claim_without_redis(), self._pace.poll_s
             if popped.workflow_id is None:
                 return None, self._pace.poll_s if popped.next_in_s is None else popped.next_in_s
