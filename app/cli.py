@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import importlib
-import logging
 import os
 import signal
 import sys
@@ -62,6 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--end-with-parent", action="store_true", help="stop when the starting process is gone")
     for role, (_, help_text, _) in ENTRIES.items():
         commands.add_parser(role, help=help_text)
+    account = commands.add_parser("account", help="makes a person who may sign in, or gives one a new password")
+    account.add_argument("name")
+    account.add_argument("--operator", action="store_true", help="an operator instead of a subscriber")
     commands.add_parser("streams", help="the demo's live streams")
     commands.add_parser("doctor", help="says what is missing or unreachable, and what to do")
     return parser
@@ -75,6 +77,8 @@ def _run(options: argparse.Namespace) -> int:
         _demo(settings, options)
     elif options.command == "streams":
         _streams(settings)
+    elif options.command == "account":
+        _account(settings, options)
     else:
         _role(options.command, settings)
     return 0
@@ -89,17 +93,28 @@ def _demo(settings: "Settings", options: argparse.Namespace) -> None:
     asyncio.run(run(settings, reload=options.reload))
 
 
-def _role(role: str, settings: "Settings") -> None:
-    module, _, needed = ENTRIES[role]
+def _account(settings: "Settings", options: argparse.Namespace) -> None:
+    from app.account import make
+
+    _demand(settings, ("mongo_url",))
+    asyncio.run(make(settings, options.name, "operator" if options.operator else "subscriber"))
+
+
+def _demand(settings: "Settings", needed: tuple[str, ...]) -> None:
     absent = [f"BATON_{name.upper()}" for name in needed if not getattr(settings, name)]
     if absent:
         raise UsageError(
             f"{' and '.join(absent)} must be set: this command runs one role and starts no servers. "
             "`baton demo` runs everything; README.md lists the settings."
         )
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for client in ("httpx", "httpx2"):
-        logging.getLogger(client).setLevel(logging.WARNING)
+
+
+def _role(role: str, settings: "Settings") -> None:
+    from app.logs import log_as
+
+    module, _, needed = ENTRIES[role]
+    _demand(settings, needed)
+    log_as(settings.log_format)
     asyncio.run(importlib.import_module(module).run(settings))
 
 

@@ -94,6 +94,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Largest file that may be uploaded."""
     streams_per_person: Annotated[int, Meta(ge=1)] = 50
     """Streams a person may wait for at once."""
+    metrics: Literal["off", "loopback", "token"] = "off"
+    """Who may read `/metrics`: nobody, this machine (only where no proxy on it serves others), who has the token."""
+    metrics_token: str = ""
+    """The token, for `token`."""
+    metrics_port: Port = 0
+    """Port on which a worker answers `/metrics`; 0: none."""
+    log_format: Literal["text", "json"] = "text"
+    """Log lines as text, or as one JSON object each."""
     secret: str = ""
     """Signs cookies; empty: generated on first run into the data folder."""
 
@@ -119,7 +127,10 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
         name = f"BATON_{field.name.upper()}"
         if name in source:
             values[field.name] = _parse(name, source[name], field.type)
-    return Settings(**values)
+    settings = Settings(**values)
+    if settings.metrics == "token" and not settings.metrics_token:
+        raise SettingsError("BATON_METRICS='token' is not accepted: Expected BATON_METRICS_TOKEN to be set as well")
+    return settings
 
 
 def _parse(name: str, text: str, kind: Any) -> Any:

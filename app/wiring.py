@@ -38,6 +38,7 @@ from activities.summary.definition import definition as summary_definition
 from activities.summary.record import SummaryPorts
 from app.accounts import Accounts
 from app.acts import Audit, operator_acts
+from app.asr.tasks import AsrTasks
 from app.dispatching import summary_dispatcher
 from app.secret import secret_of
 from app.settings import Settings, SettingsError
@@ -217,6 +218,7 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
             },
             acts=cast(Any, acts),
             audit=audit.of,
+            speech_tasks=AsrTasks(opened.database, parts.clock, settings.lease_seconds).counts,
         )
 
 

@@ -4,9 +4,11 @@ import asyncio
 import logging
 
 from app import wiring
+from app.metrics import serve_worker_metrics
 from app.reach import http_fault, without_password
 from app.serving import on_end_request
 from app.settings import Settings
+from kernel.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -19,11 +21,20 @@ async def run(settings: Settings) -> None:
         working = asyncio.create_task(worker.run())
         asking = asyncio.create_task(check_model(settings))
         ending = asyncio.create_task(stopping.wait())
-        await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
-        ending.cancel()
+        listening = _listening(settings, worker, stopping)
+        await asyncio.wait({working, ending, *listening}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.set()
         asking.cancel()
         worker.stop()
         await working
+        await asyncio.gather(ending, *listening)
+
+
+def _listening(settings: Settings, worker: Worker, stopping: asyncio.Event) -> "list[asyncio.Task[None]]":
+    """The listener for `/metrics`, where one is wanted."""
+    if settings.metrics == "off" or not settings.metrics_port:
+        return []
+    return [asyncio.create_task(serve_worker_metrics(settings, worker, stopping))]
 
 
 async def check_model(settings: Settings) -> None:

@@ -19,6 +19,7 @@ from kernel.heartbeat import kept_alive
 from kernel.holds import Holds
 from kernel.inbox import matching
 from kernel.invoke import invoke
+from kernel.log_fields import logged_with
 from kernel.model import Resume, Status, StepStatus
 from kernel.observation import Observer
 from kernel.outputs import checked_checkpoint, checked_output
@@ -52,6 +53,11 @@ class Execution:
 
     async def run(self) -> None:
         """Carry the instance as far as it goes under this claim. Never raises but for cancellation."""
+        instance = self.claim.instance
+        with logged_with(workflow_id=instance.workflow_id, biz_key=instance.biz_key, worker=self.observer.worker):
+            await self._run()
+
+    async def _run(self) -> None:
         try:
             async with kept_alive(self.claim, self._store, self._holds.renew):
                 await self._begin()
@@ -138,6 +144,10 @@ class Execution:
             await self._store.start_step(self.claim, step.name)
             self.observer.started(self.claim.instance, step.name, before)
         self._started_ahead = None
+        with logged_with(step=step.name, attempt=self.claim.instance.steps[step.name].attempt):
+            await self._call(step, alone)
+
+    async def _call(self, step: Step, alone: bool) -> None:
         began = monotonic()
         try:
             outcome = await invoke(step.activity(self._context(step)), step.timeout_s)

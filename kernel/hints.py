@@ -21,12 +21,15 @@ class Hints:
     def __init__(self, lanes: Lanes, wakeups: Wakeups) -> None:
         self._lanes = lanes
         self._wakeups = wakeups
+        self.refused = False
+        """Whether the latest entry was not taken: what the lanes say is then not the whole truth (a full Redis)."""
 
     async def due(self, instance: Instance, *, pause_s: float = 0.0) -> None:
         """Enqueue for the instance's own time, or `pause_s` from now if that is later; not what no clock wakes."""
         when, priority = instance.claimable_time, instance.business_priority
         if when < FAR_FUTURE and not instance.ended:
-            await self._try(self._lanes.enqueue(instance.workflow_id, priority, when, pause_s=pause_s))
+            enqueue = self._lanes.enqueue(instance.workflow_id, priority, when, pause_s=pause_s)
+            self.refused = not await self._try(enqueue)
 
     async def put_back(self, instance: Instance) -> None:
         """Enqueue again what could not be claimed yet.
@@ -48,8 +51,10 @@ class Hints:
         """Take an instance out of the lanes that nobody need look at any more."""
         await self._try(self._lanes.remove(workflow_id))
 
-    async def _try(self, call: Awaitable[object]) -> None:
+    async def _try(self, call: Awaitable[object]) -> bool:
         try:
             await call
         except BrokerUnavailable as error:
             log.debug("a hint was lost: %s", error)
+            return False
+        return True

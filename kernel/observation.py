@@ -6,7 +6,7 @@ Projections accept only a revision that is not older than theirs, so a late even
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -43,12 +43,15 @@ class Observer:
 
     def __init__(self, projections: Projections, worker: str, limit: int = QUEUE_LIMIT) -> None:
         self._projections = projections
-        self._worker = worker
+        self.worker = worker
         self._limit = limit
         self._queue: deque[Event] = deque()
         self._writing = asyncio.Lock()
         self.dropped = 0
         self.poisoned = 0
+        self.outcomes = Counter[tuple[str, str, str]]()
+        """Calls of (type, step) by how they ended, since the process began; not read by the execution either."""
+        self.activity_ms = Counter[tuple[str, str]]()
 
     @property
     def depth(self) -> int:
@@ -63,7 +66,7 @@ class Observer:
         state = now.steps[step]
         fields: Document = {
             "status": "running",
-            "worker": self._worker,
+            "worker": self.worker,
             "started_at": state.started_at,
             "error": None,
             "permit_ms": state.traffic_wait_ms,
@@ -72,26 +75,30 @@ class Observer:
 
     def suspended(self, now: Instance, step: str, elapsed_ms: int) -> None:
         """A directive rolled the attempt back: the next poll is the same attempt."""
-        fields = {"status": "suspended", "worker": self._worker}
+        fields = {"status": "suspended", "worker": self.worker}
         add = {"activity_ms": elapsed_ms, "polls": 1}
         self._offer(now, AttemptChange(step, now.steps[step].attempt + 1, fields, add))
+        self._count(now, step, "suspended", elapsed_ms)
 
     def completed(self, now: Instance, step: str, elapsed_ms: int) -> None:
         """The step is completed."""
         state = now.steps[step]
         fields = {"status": "completed", "finished_at": now.updated_at, "output": now.output.get(step)}
         self._offer(now, AttemptChange(step, state.attempt, fields, {"activity_ms": elapsed_ms}))
+        self._count(now, step, "completed", elapsed_ms)
 
     def failed(self, now: Instance, step: str, elapsed_ms: int, error: str) -> None:
         """An attempt ended with an error; the step's status says what followed."""
         status = "skipped" if now.steps[step].status == "skipped" else "failed"
         fields = {"status": status, "finished_at": now.updated_at, "error": error}
         self._offer(now, AttemptChange(step, now.steps[step].attempt, fields, {"activity_ms": elapsed_ms}))
+        self._count(now, step, status, elapsed_ms)
 
     def abandoned(self, now: Instance, step: str) -> None:
         """The attempt's worker died: another claim has taken over."""
         fields = {"status": "abandoned", "finished_at": now.updated_at}
         self._offer(now, AttemptChange(step, now.steps[step].attempt, fields))
+        self._count(now, step, "abandoned", 0)
 
     def moved(self, now: Instance) -> None:
         """The instance changed, no attempt did."""
@@ -102,6 +109,10 @@ class Observer:
             self.dropped += 1
         else:
             self._queue.append(Event(now, change))
+
+    def _count(self, now: Instance, step: str, outcome: str, elapsed_ms: int) -> None:
+        self.outcomes[now.type, step, outcome] += 1
+        self.activity_ms[now.type, step] += elapsed_ms
 
     # ---- the writer ----
 

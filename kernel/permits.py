@@ -75,9 +75,10 @@ class Permits:
     def __init__(self, redis: Redis, prefix: str, clock: Clock, lease_s: float) -> None:
         self._prefix, self._clock = prefix, clock
         self._lease_ms = round(lease_s * 1000)
-        self._acquire = Script(redis, "permit_acquire")
-        self._renew = Script(redis, "permit_renew")
-        self._release = Script(redis, "permit_release")
+        # Few and small, and nothing else can stand in for them: without, a full Redis would stop speech and writing.
+        self._acquire = Script(redis, "permit_acquire", when_full=True)
+        self._renew = Script(redis, "permit_renew", when_full=True)
+        self._release = Script(redis, "permit_release", when_full=True)
         self._figures = Script(redis, "permit_figures")
 
     async def acquire(self, resource: str, owner: str, token: str, limits: Limits) -> Grant | Refusal:

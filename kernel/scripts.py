@@ -25,6 +25,8 @@ FAULTS = (RedisError, RedisClusterException, OSError)
 PAUSE_S = 0.5
 """After a call without answer nobody asks again for so long: what runs beside Redis is not slowed by its time-outs."""
 
+ALLOW_WHEN_FULL = "#!lua flags=allow-oom\n"
+
 _away_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
 
 T = TypeVar("T")
@@ -49,11 +51,14 @@ async def ask(redis: Redis, what: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 class Script:
-    """One Lua file, sent by its hash and loaded again where the server does not know it (any more)."""
+    """One Lua file, sent by its hash and loaded again where the server does not know it (any more).
 
-    def __init__(self, redis: Redis, name: str) -> None:
+    `when_full`: it may also write to a server that is at its `maxmemory`; needs Redis 7 or Valkey.
+    """
+
+    def __init__(self, redis: Redis, name: str, *, when_full: bool = False) -> None:
         self._redis, self._name = redis, name
-        self._run = redis.register_script(read_script(name))
+        self._run = redis.register_script(ALLOW_WHEN_FULL * when_full + read_script(name))
 
     async def __call__(self, keys: Sequence[str], *args: str | bytes | int | float) -> Any:
         """The script's result, as redis-py decodes it: bytes, int, None, lists. Raises BrokerUnavailable."""

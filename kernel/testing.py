@@ -180,6 +180,11 @@ class Fleet:
         if wait_s > 0:
             self._parts.clock.advance(timedelta(seconds=wait_s + 0.01))
 
+    @property
+    def definitions(self) -> list[Definition]:
+        """What this fleet runs."""
+        return list(self._definitions.values())
+
     def skip_lease(self) -> None:
         """Let the leases of dead workers run out."""
         self._parts.clock.advance(timedelta(seconds=self._lease_s + 1))

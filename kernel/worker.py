@@ -1,7 +1,7 @@
 """A worker process: slots, and the upkeep list that shows every background duty and its period.
 
 A slot comes first, then a candidate from Redis, then the claim in MongoDB, which alone grants execution. With Redis
-away, or nothing in it, due instances are claimed from MongoDB directly.
+away, or full and so empty, due instances are claimed from MongoDB directly.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Worker:
         self._served = [(d.type, d.plan.fingerprint) for d in self._definitions.values()]
         self._projections = projections
         self._mutex = mutex
-        self._slots = slots
+        self.slots = slots
         self._pace = pace or Pace()
         self._recover = list(recover)
         self.observer = Observer(projections, name)
@@ -96,6 +96,11 @@ class Worker:
         for execution in self._running.values():
             execution.stop()
 
+    @property
+    def busy(self) -> int:
+        """Slots in use."""
+        return len(self._running)
+
     def _upkeep(self) -> list[tuple[float, Duty]]:
         pace = self._pace
         return [
@@ -117,8 +122,7 @@ class Worker:
 
     async def beat(self) -> None:
         """Show this worker to the operators."""
-        busy = len(self._running)
-        await self._projections.beat(self.name, self._slots, busy, self.observer.dropped, self.observer.depth)
+        await self._projections.beat(self.name, self.slots, self.busy, self.observer.dropped, self.observer.depth)
 
     async def _farewell(self) -> None:
         with suppress(KernelError):
@@ -132,7 +136,7 @@ class Worker:
             while not self._stopping.is_set():
                 self._slot_free.clear()
                 next_s = await self._fill_safely()
-                if len(self._running) >= self._slots:
+                if len(self._running) >= self.slots:
                     await self._slot_free.wait()
                 else:
                     await self._first_of(bell.wait(next_s), self._slot_free.wait())
@@ -158,7 +162,7 @@ class Worker:
 
     async def fill(self) -> float:
         """Give work to free slots; seconds until it is worth looking again."""
-        while len(self._running) < self._slots and not self._stopping.is_set():
+        while len(self._running) < self.slots and not self._stopping.is_set():
             claim, next_s = await self._next_claim()
             if claim is None:
                 return min(next_s, self._pace.poll_s)
@@ -168,7 +172,7 @@ class Worker:
     async def _next_claim(self) -> tuple[Claim | None, float]:
         for _ in range(STALE_CANDIDATES):
             popped = await self._pop()
-            if popped is None:
+            if popped is None or (popped.workflow_id is None and self._parts.hints.refused):
                 return await self._claim_without_redis(), self._pace.poll_s
             if popped.workflow_id is None:
                 return None, self._pace.poll_s if popped.next_in_s is None else popped.next_in_s

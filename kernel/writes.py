@@ -11,12 +11,22 @@ from secrets import token_hex
 from typing import Any
 
 import msgspec
-from pymongo.errors import ConnectionFailure, ExecutionTimeout, NetworkTimeout, PyMongoError, WTimeoutError
+from pymongo.errors import (
+    ConnectionFailure,
+    ExecutionTimeout,
+    NetworkTimeout,
+    OperationFailure,
+    PyMongoError,
+    WTimeoutError,
+)
 
 from kernel.clock import Clock
 from kernel.errors import StoreUnavailable
 
 Document = dict[str, Any]
+OUT_OF_DISK_SPACE = 14031
+NO_SPACE = "No space left on device"
+"""What mongod answers, with the code of an unknown error, from when its disk is full until it ends itself."""
 
 
 def literal(value: Any) -> Document:
@@ -52,6 +62,8 @@ def due_now(clock: Clock) -> Document:
 def is_transient(error: BaseException) -> bool:
     """Whether MongoDB may well answer the next time."""
     if isinstance(error, StoreUnavailable | ConnectionFailure | ExecutionTimeout | NetworkTimeout | WTimeoutError):
+        return True
+    if isinstance(error, OperationFailure) and (error.code == OUT_OF_DISK_SPACE or NO_SPACE in str(error)):
         return True
     return isinstance(error, PyMongoError) and (error.timeout or error.has_error_label("RetryableWriteError"))
 

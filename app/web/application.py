@@ -15,6 +15,7 @@ from app.web.access import from_our_pages
 from app.web.assets import asset
 from app.web.errors import answer
 from app.web.health import healthz
+from app.web.metrics import site_metrics
 from app.web.pages import home, language, operators, sign_in, summary
 from app.web.parts import WebParts
 from app.web.problems import CODES
@@ -50,9 +51,13 @@ def create_app(parts: WebParts) -> Litestar:
     async def the_parts() -> WebParts:
         return parts
 
+    async def count(message: Message, scope: Scope) -> None:
+        parts.counted.answered(message, scope)
+
     return Litestar(
         route_handlers=[
             healthz,
+            site_metrics(parts),
             summaries.router,
             uploads.router,
             downloads.router,
@@ -72,7 +77,7 @@ def create_app(parts: WebParts) -> Litestar:
         guards=[from_our_pages],
         before_request=language.choose,
         exception_handlers={Exception: answer},
-        before_send=[_add_headers],
+        before_send=[_add_headers, count],
         request_max_body_size=BODY_LIMIT,
         openapi_config=_openapi(),
         logging_config=None,

@@ -19,8 +19,8 @@ from kernel.errors import BrokerUnavailable, StoreUnavailable, UnknownStep
 
 log = logging.getLogger(__name__)
 RETRY_SOON = {"retry-after": "2"}
-FOR_PROGRAMS = ("/api/", "/schema", "/healthz", "/hooks/")
-_BY_STATUS = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed"} | {
+FOR_PROGRAMS = ("/api/", "/schema", "/healthz", "/metrics", "/hooks/")
+_BY_STATUS = {400: "malformed_request", 401: "not_signed_in", 404: "not_found", 405: "method_not_allowed"} | {
     413: "too_large",
     415: "unsupported_media_type",
     429: "too_many_requests",

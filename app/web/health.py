@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 from litestar import Response, get
 
-from app.web.parts import Parts, Probe
+from app.web.parts import Parts, Probe, WebParts
 from app.web.probes import NotWorking
 
 log = logging.getLogger(__name__)
@@ -26,11 +26,16 @@ class Health(msgspec.Struct, frozen=True):
 
 @get("/healthz", tags=["health"], summary="Which parts work")
 async def healthz(parts: Parts) -> Response[Health]:
+    found = await words_of_parts(parts)
+    status = "ok" if all(word == "ok" for word in found.values()) else "degraded"
+    return Response(Health(status, **found), status_code=200 if found["mongo"] == "ok" else 503)
+
+
+async def words_of_parts(parts: WebParts) -> dict[str, str]:
+    """Each part's word, all asked at once."""
     names = list(parts.probes)
     words = await asyncio.gather(*(_ask(name, parts.probes[name]) for name in names))
-    found = dict(zip(names, words, strict=True))
-    status = "ok" if all(word == "ok" for word in words) else "degraded"
-    return Response(Health(status, **found), status_code=200 if found["mongo"] == "ok" else 503)
+    return dict(zip(names, words, strict=True))
 
 
 async def _ask(name: str, probe: Probe) -> str:

@@ -44,7 +44,8 @@ async def summary_events(request: SignedIn, parts: Parts, summary_id: SummaryId)
     async def look() -> SummaryView | None:
         return await parts.subscriptions.find(request.user.user_id, summary_id)
 
-    return EventStream(Narration(record, look, parts.streams, Reader(claim)).chunks(), parts.stopping)
+    narration = Narration(record, look, parts.streams, Reader(claim))
+    return EventStream(parts.counted.read(narration.chunks()), parts.stopping)
 
 
 @get("/events", tags=TAGS, summary="The state of all my summaries, on one connection")
@@ -52,7 +53,7 @@ async def all_events(request: SignedIn, parts: Parts) -> EventStream:
     async def look() -> list[SummaryView]:
         return await parts.subscriptions.listing(request.user.user_id, LIST_LENGTH, None)
 
-    return EventStream(list_chunks(look), parts.stopping)
+    return EventStream(parts.counted.read(list_chunks(look)), parts.stopping)
 
 
 class Narration:

@@ -15,6 +15,7 @@ from app.acts import AuditEntry
 from app.settings import Settings
 from app.stream_hooks import StreamHooks
 from app.subscriptions import Subscriptions
+from app.web.counted import Counted
 from kernel.lanes import Lanes
 from kernel.limits import PermitLimits
 from kernel.permits import Permits
@@ -74,6 +75,10 @@ class WebParts:
     acts: Mapping[Act, OperatorAct]
     audit: Callable[[str], Awaitable[list[AuditEntry]]]
     """What operators did to a workflow, the latest first."""
+    speech_tasks: Callable[[], Awaitable[dict[str, int]]]
+    """How many tasks of our speech service are queued and running."""
+    counted: Counted = field(default_factory=Counted)
+    """What this process counts about itself."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is asked to stop; every open event stream ends then."""
 

@@ -42,6 +42,16 @@ def test_a_role_alone_says_which_addresses_it_needs(folder: Path, role: str, nee
     assert "baton demo" in done.stderr
 
 
+def test_an_account_can_be_made_and_given_a_new_password(folder: Path, server_urls, db, prefix: str) -> None:
+    known = {"BATON_MONGO_URL": server_urls[0], "BATON_MONGO_DATABASE": db.name}
+    first, again = (baton(folder, "account", "li", *words, **known) for words in ([], ["--operator"]))
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    assert "li (subscriber)" in first.stdout
+    assert "li (operator)" in again.stdout
+    assert len({line for done in (first, again) for line in done.stdout.splitlines() if "password" in line}) == 2
+    assert "BATON_MONGO_URL" in baton(folder, "account", "li").stderr
+
+
 def test_no_command_shows_which_there_are(folder: Path) -> None:
     assert "doctor" in baton(folder).stderr
 

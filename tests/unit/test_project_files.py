@@ -1,16 +1,20 @@
 """The files around the code agree with it and with each other: locks, licences, Compose, Makefile."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib import import_module, metadata
 from pathlib import Path
 from pkgutil import walk_packages
+from typing import Any
 
 import msgspec
 import pytest
 import yaml
 
 import kernel
+from app.cli import ENTRIES
 from app.models import FILES
 from app.settings import Settings
 from kernel import faults
@@ -74,10 +78,52 @@ def test_every_file_of_a_model_package_is_listed(package: str) -> None:
 
 
 def test_compose_gives_each_service_settings_that_exist() -> None:
-    services = yaml.safe_load(text("docker-compose.yml"))["services"]
+    services = compose()["services"]
     given = {name for service in services.values() for name in service.get("environment", {})}
     assert {name for name in given if name.startswith("BATON_")} <= SETTINGS
-    assert {"mongo", "valkey", "web", "worker", "asr", "writer"} <= services.keys()
+    assert set(re.findall(r"\bBATON_\w+", text("docker-compose.yml") + text("Dockerfile"))) <= SETTINGS
+    assert {"proxy", "mongo", "mongo-init", "valkey", "web", "worker", "asr", "writer"} == services.keys()
+
+
+def compose() -> dict[str, Any]:
+    return yaml.safe_load(text("docker-compose.yml"))
+
+
+def test_compose_is_what_the_compose_specification_says() -> None:
+    """By the schema that check-jsonschema brings along (compose-spec, Apache-2.0)."""
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*check, str(ROOT / "docker-compose.yml")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_compose_runs_commands_that_exist_and_gives_each_role_what_it_cannot_do_without() -> None:
+    services = {name: one for name, one in compose()["services"].items() if one.get("image") == "baton"}
+    assert services.keys() == ENTRIES.keys()
+    for service in services.values():
+        (role,) = service["command"]
+        _, _, needed = ENTRIES[role]
+        assert {f"BATON_{name.upper()}" for name in needed} <= service["environment"].keys()
+
+
+@pytest.mark.parametrize("name", ["web", "worker", "asr", "writer", "mongo", "mongo-init", "valkey", "proxy"])
+def test_no_container_may_do_more_than_it_must(name: str) -> None:
+    service = compose()["services"][name]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service.get("read_only", False) is (name != "proxy")
+    assert name == "mongo-init" or ("limits" in service["deploy"]["resources"] and "healthcheck" in service)
+    assert not service.get("privileged")
+
+
+def test_the_image_has_every_package_of_the_product_its_locked_requirements_and_no_root() -> None:
+    dockerfile = text("Dockerfile")
+    copied = set(re.findall(r"^COPY (\w+) \w+$", dockerfile, re.MULTILINE))
+    let_in = {line[1:] for line in text(".dockerignore").splitlines() if line.startswith("!")}
+    assert copied == {"app", "kernel", "activities", "frontend"}
+    assert let_in == {*copied, "requirements.lock"}
+    assert "--require-hashes --requirement /requirements.lock" in dockerfile
+    assert "requirements-dev" not in dockerfile
+    assert dockerfile.rindex("\nUSER baton\n") < dockerfile.index("\nENTRYPOINT")
 
 
 def test_make_help_lists_every_target_that_a_person_would_call() -> None:
