@@ -26,7 +26,8 @@ class Comeback:
 
     async def __call__(self, session: SessionRecord) -> bool:
         """Whether another broadcast is offered there than the one that was recorded."""
-        if session.state != "ready" or session.tail is None or session.ended_at is None:
+        over = session.state in ("ready", "unavailable")
+        if not over or session.tail is None or session.ended_at is None:
             return False
         if self._clock.hint(0) - session.ended_at < SETTLED:
             return False

@@ -28,12 +28,12 @@ async def preprocess(ports: SummaryPorts, ctx: StepContext) -> Outcome:
         raise Fatal("The stream's session was removed; subscribe again.")
     if session.state == "ready":
         return Recorded(session.session_id, session.duration_s)
-    if session.state == "ended" and session.captured_s > 0:
-        return Recorded(session.session_id, session.captured_s)
     if session.state == "unavailable":
         raise Fatal(session.error or "The stream could not be recorded.")
     if not await keep_watching(ports.publisher, session):
         return Sleep(FINISHING_S)
+    if session.state == "ended" and session.captured_s > 0:  # it is still being packaged, or again after a failure
+        return Recorded(session.session_id, session.captured_s)
     return WaitForSignal(STREAM_SETTLED, session.session_id, summary.round, poll_fallback_s=spread(ports.poll_s))
 
 

@@ -55,6 +55,7 @@ async def test_a_ready_session_needs_no_waiting() -> None:
 async def test_a_recording_that_is_whole_needs_no_packaging_to_be_summarised() -> None:
     ended = Story(session={"state": "ended", "captured_s": 66.0, "media_id": None})
     assert await ended.call(preprocess) == Recorded("ses_1", 66.0)
+    assert ended.publisher.started == [("stream_watch:ses_1", 1)], "where its packaging failed, it is begun again"
     nothing = Story(session={"state": "ended", "captured_s": 0.0, "media_id": None})
     assert isinstance(await nothing.call(preprocess), WaitForSignal), "only the packaging knows what went wrong"
 
