@@ -30,7 +30,7 @@ from activities.plans import (
     TRANSCRIPT_READY,
 )
 from activities.ports import Recordings, Sessions, Speech, SpeechFault, SpeechRefused, Transcripts, Windows
-from activities.starts import failure_of, publish_fanout
+from activities.starts import failure_of, keep_watching, publish_fanout
 from activities.times import stamp
 from kernel import (
     Definition,
@@ -141,12 +141,12 @@ async def _next_window(ports: TranscriptPorts, transcript: Transcript, session: 
     """
     number, over = transcript.window_count, session.state in ("ended", "ready")
     if number and transcript.following is None:
-        return _whole(ports, transcript, session)
+        return await _whole(ports, transcript, session)
     window = await ports.windows.next(session.session_id, transcript.following or WindowPoint(), over=over)
     if window is None and session.media_id and not number:  # its segments were removed
         return await _submit_whole(ports, transcript, session, session.media_id, now)
     if window is None and over:
-        return _whole(ports, transcript, session)
+        return await _whole(ports, transcript, session)
     if window is None:
         return _more(ports, transcript)
     task = TranscribeCheckpoint(
@@ -164,8 +164,14 @@ async def _next_window(ports: TranscriptPorts, transcript: Transcript, session: 
     return await _submit(ports, transcript, task, key, window.audio)
 
 
-def _whole(ports: TranscriptPorts, transcript: Transcript, session: Session) -> Outcome:
-    """All has been heard; where that was nothing, only the packaging tells a silent recording from a broken one."""
+async def _whole(ports: TranscriptPorts, transcript: Transcript, session: Session) -> Outcome:
+    """All has been heard; where that was nothing, only the packaging tells a silent recording from a broken one.
+
+    Summaries do not wait for the packaging. Where it failed and the session was revived, this begins it again.
+    """
+    if session.state == "ended":
+        with suppress(Fatal):  # it was canceled; the text is whole all the same
+            await keep_watching(ports.publisher, session)
     if transcript.decoded_s <= 0 and session.state != "ready":
         return _more(ports, transcript)
     return Transcribed(transcript.window_count, transcript.decoded_s, transcript.expected_s)

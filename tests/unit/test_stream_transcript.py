@@ -271,6 +271,7 @@ async def test_when_the_recording_ends_only_its_tail_is_left() -> None:
     assert work.speech.keys == ["tra_1:1:0:30.000", "tra_1:1:1:47.500"]
     assert isinstance(done, Transcribed)
     assert done.windows == 2
+    assert work.publisher.started == [("stream_watch:ses_1", 1)], "where its packaging failed, it is begun again"
     assert [one.segments[0].start for one, _ in work.transcripts.windows.values()] == [1.0, 31.0]
     assert [expected_s for _, expected_s in work.transcripts.windows.values()] == [30.0, 17.5]
 
