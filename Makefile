@@ -14,6 +14,8 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 	$(shell command -v $(name) >/dev/null && $(name) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(name))))
 DEMO_READY := $(VENV)/.demo-ready
 DEV_READY := $(VENV)/.dev-ready
+PEERS := .baton/peers
+PEERS_PYTHON := restate-sdk==1.3.0,granian==2.8.9 dbos==3.4.0 absurd-sdk==0.5.1,absurdctl==0.5.1
 NO_BROWSER := tests --ignore=tests/e2e --ignore=tests/chaos --ignore=tests/bench
 
 ##@ Use
@@ -46,6 +48,17 @@ mutate: $(DEV_READY) ## take each guard out of each conditional write, and see t
 
 chaos: $(DEV_READY) ## random kills, pauses and outages of real processes; SEED=7 repeats a run, CHAOS_MINUTES=60 soaks
 	@$(PY) -m tests.chaos
+
+bench: $(DEV_READY) ## the kernel on one workload beside other engines; OPTIONS="--json FILE", "--profile", "--help"
+	@$(PY) -m tests.bench $(OPTIONS)
+
+bench-peers: $(PY) ## install Restate, DBOS and Absurd for 'make bench' (from PyPI and npm; PostgreSQL is the system's)
+	@test -x $(PEERS)/v/bin/python || $(PY) -m venv $(PEERS)/v
+	@for peer in $(PEERS_PYTHON); do $(PEERS)/v/bin/pip install --quiet --disable-pip-version-check \
+		'psycopg[binary]' psutil aiohttp $${peer//,/ } || echo "$$peer cannot be installed; 'make bench' goes without it"; done
+	@npm install --prefix $(PEERS) --silent --no-fund --no-audit @restatedev/restate-server@1.7.12 || \
+		echo "Restate's server cannot be installed; 'make bench' goes without it"
+	@test -n "$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null)" || echo "DBOS and Absurd need PostgreSQL: apt-get install postgresql"
 
 bench-hour: $(DEV_READY) model ## an hour of talk, live at four times the clock: seconds from its end to its summary, memory
 	@$(PY) -m tests.bench.hour
@@ -85,7 +98,7 @@ help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-.PHONY: demo doctor dev test check crash mutate chaos bench-hour bench-speech e2e shots format lock clean help model
+.PHONY: demo doctor dev test check crash mutate chaos bench bench-peers bench-hour bench-speech e2e shots format lock clean help model
 
 # ---- set-up ----
 

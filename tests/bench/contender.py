@@ -1,6 +1,7 @@
-"""One engine measured, in a process and a Python environment of its own: `python -m tests.bench.contender NAME OPTIONS`.
+"""One engine measured, in a process and a Python environment of its own.
 
-OPTIONS is JSON: `parts` of the workload, `tiny`, the engine's own `options`, and `file`, where the figures go as JSON.
+`python -m tests.bench.contender NAME OPTIONS`. OPTIONS is JSON: `parts` of the workload, `tiny`, the engine's own
+`options`, and `file`, where the figures go as JSON.
 """
 
 import asyncio
@@ -17,7 +18,6 @@ PLACES = {
     "restate": "tests.bench.peers.restate_engine:Restate",
     "dbos": "tests.bench.peers.dbos_engine:Dbos",
     "absurd": "tests.bench.peers.absurd_engine:AbsurdEngine",
-    "saq": "tests.bench.peers.saq_engine:Saq",
 }
 LIMIT_S = 1500
 

@@ -1,4 +1,4 @@
-"""Baton's kernel as an engine of the benchmark: worker as a process of its own, private mongod and Valkey as in the demo."""
+"""Our kernel as an engine of the benchmark: a worker process, private mongod and Valkey as the demo starts them."""
 
 import asyncio
 import subprocess
@@ -31,7 +31,7 @@ class Baton:
 
     def __init__(self, driver: str = "motor", lease_s: float = 15.0, profile: str = "") -> None:
         self._options = {"driver": driver, "lease_s": lease_s, "profile": profile}
-        self.settings = f"driver {driver}, lease {lease_s:g} s, journaled majority writes and reads, Valkey without disk"
+        self.settings = f"driver {driver}, lease {lease_s:g} s, journaled majority writes, Valkey without disk"
         self._stack = AsyncExitStack()
         self._worker: subprocess.Popen[str] | None = None
         self._ended = 0  # of those that the collection holds
@@ -116,12 +116,13 @@ class Baton:
 
     async def ended(self, keys: list[str]) -> None:
         self._ended += len(keys)
-        while await self._count("completed") < self._ended:
-            await asyncio.sleep(LOOK_S)
+        await self._until("completed", self._ended)
 
     async def waiting(self, keys: list[str]) -> None:
-        while await self._count("waiting") < len(keys):
-            await asyncio.sleep(LOOK_S)
+        await self._until("waiting", len(keys))
 
-    async def _count(self, status: str) -> int:
-        return await self._instances.count_documents({"status": status})
+    async def _until(self, status: str, count: int) -> None:
+        while True:
+            if await self._instances.count_documents({"status": status}) >= count:
+                return
+            await asyncio.sleep(LOOK_S)

@@ -114,7 +114,9 @@ def _each(counted: Counter[str]) -> dict[str, float]:
 
 
 async def _until_ended(ground: Any, count: int) -> None:
-    while await ground.database["workflow_instances"].count_documents({"status": "completed"}) < count:
+    while True:
+        if await ground.database["workflow_instances"].count_documents({"status": "completed"}) >= count:
+            return
         await asyncio.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""Where a process spends its CPU: cProfile in every thread, on the thread's own CPU clock, so that waiting costs nothing."""
+"""Where a process spends its CPU: cProfile in every thread, on its own CPU clock, so that waiting costs nothing."""
 
 import cProfile
 import pstats
@@ -9,7 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-GROUPS = ("kernel", "activities", "tests", "motor", "pymongo", "bson", "gridfs", "redis", "msgspec", "asyncio", "concurrent")
+GROUPS = (
+    "kernel",
+    "activities",
+    "tests",
+    "motor",
+    "pymongo",
+    "bson",
+    "gridfs",
+    "redis",
+    "msgspec",
+    "asyncio",
+    "concurrent",
+)
 TOP = 25
 
 

@@ -2,7 +2,7 @@
 
 | | measured |
 |---|---|
-| W1a | four no-op durable steps, one worker process: all accepted and then awaited, and 32 callers that start and wait |
+| W1a | four no-op durable steps, one worker process: all accepted, then awaited; and 32 callers that start and wait |
 | W1b | one at a time: p50 and p95 from start to result seen |
 | W1c | durable accepts while no worker runs |
 | W1d | steps of 0.2 s in flight, kill -9, restart: seconds until all have ended, beside the same without a kill |
@@ -93,8 +93,9 @@ async def at_once(call: Callable[[str], Awaitable[T]], keys: Iterable[str], call
 
 
 def keys(kind: str, count: int) -> list[str]:
-    """Names that were never used before."""
-    return [f"{kind}{time.time_ns()}-{number}" for number in range(count)]
+    """Names that were never used before, alike up to the last hyphen."""
+    begun = f"{kind}{time.time_ns()}"
+    return [f"{begun}-{number}" for number in range(count)]
 
 
 async def all_accepted(engine: Engine, kind: Kind, names: list[str], seconds: float = 0.0) -> None:

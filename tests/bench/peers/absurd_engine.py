@@ -72,7 +72,8 @@ class AbsurdEngine:
     async def open(self) -> None:
         self._url, self._server = self._stack.enter_context(postgres("absurd"))
         for command in (["init"], ["create-queue", "q"]):
-            subprocess.run([sys.executable, beside("absurdctl"), *command, "-d", self._url], check=True)
+            whole = [sys.executable, beside("absurdctl"), *command, "-d", self._url]
+            await asyncio.to_thread(subprocess.run, whole, check=True)
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CALLERS))
         for _ in range(CALLERS):
             self._apps.put(Absurd(self._url, queue_name="q"))

@@ -92,7 +92,9 @@ def python_process(module: str, *args: str) -> Process:
 
 async def until(done: Callable[[], bool], every_s: float = 0.02) -> None:
     """Ask again and again until it is so."""
-    while not await asyncio.to_thread(done):
+    while True:
+        if await asyncio.to_thread(done):
+            return
         await asyncio.sleep(every_s)
 
 

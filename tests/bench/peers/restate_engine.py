@@ -5,12 +5,13 @@ handler resolves. Accepting is `/send`, awaiting is `attach`, start and wait is 
 """
 
 import asyncio
-import os
+import json
 import shutil
 import socket
 import tempfile
 import urllib.request
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -81,7 +82,7 @@ class Restate:
 
     async def open(self) -> None:
         package = peers_folder() / "n/node_modules/@restatedev/restate-server-linux-x64"
-        self._version = __import__("json").loads((package / "package.json").read_text())["version"]
+        self._version = json.loads((package / "package.json").read_text())["version"]
         here = {name: f"127.0.0.1:{port}" for name, port in (("INGRESS", INGRESS), ("ADMIN", ADMIN))}
         env = {f"RESTATE_{name}__BIND_ADDRESS": address for name, address in here.items()}
         command = [str(package / "bin/restate-server"), "--base-dir", self._folder, "--no-logo", "--node-name", "n1"]
@@ -92,15 +93,16 @@ class Restate:
         self._client = aiohttp.ClientSession(f"http://127.0.0.1:{INGRESS}", connector=aiohttp.TCPConnector(limit=0))
 
     async def close(self) -> None:
+        await self.kill_worker()
         await self._client.close()
-        if self._worker:
-            self._worker.kill()
         self._server.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     async def start_worker(self, at_once: int) -> None:
-        options = ["--interface", "asginl", "--http", "2", "--host", "127.0.0.1", "--port", str(SERVICE), "--workers", "1"]
-        process = Process([beside("granian"), *options, f"{__spec__.name}:app"], env={"PYTHONPATH": os.getcwd()})
+        here = ["--host", "127.0.0.1", "--port", str(SERVICE)]
+        options = ["--interface", "asginl", "--http", "2", "--workers", "1", *here]
+        command = [beside("granian"), *options, f"{__spec__.name}:app"]
+        process = Process(command, env={"PYTHONPATH": str(Path.cwd())})
         self._worker = await asyncio.to_thread(process.ready, _listens)
         if not self._registered:
             body = {"uri": f"http://127.0.0.1:{SERVICE}", "force": True}
@@ -109,14 +111,12 @@ class Restate:
             self._registered = True
 
     async def stop_worker(self) -> None:
-        if self._worker:
-            await asyncio.to_thread(self._worker.stop)
-            self._worker = None
+        await self.kill_worker()  # granian waits for the server to hang up, which it does not
 
     async def kill_worker(self) -> None:
-        assert self._worker
-        await asyncio.to_thread(self._worker.kill)
-        self._worker = None
+        if self._worker:
+            await asyncio.to_thread(self._worker.kill)
+            self._worker = None
 
     async def accept(self, kind: Kind, key: str, seconds: float = 0.0) -> None:
         self._kinds[key] = NAMES[kind]
