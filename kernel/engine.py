@@ -20,7 +20,7 @@ from kernel.holds import Holds
 from kernel.inbox import matching
 from kernel.invoke import invoke
 from kernel.log_fields import logged_with
-from kernel.model import Resume, Status, StepStatus
+from kernel.model import DONE, Resume, Status, StepStatus
 from kernel.observation import Observer
 from kernel.outputs import checked_checkpoint, checked_output
 from kernel.parts import Parts
@@ -166,9 +166,9 @@ class Execution:
             if step.hold == "task" and isinstance(outcome, Sleep):
                 await self._holds.keep(step, outcome.delay_s)
             return self.observer.suspended(claim.instance, name, elapsed_ms)
-        following = self._following(step)
+        following, last = self._following(step), self._nothing_follows(step)
         output = checked_output(name, outcome)
-        await self._store.complete_step(claim, name, output, elapsed_ms, starts=following)
+        await self._store.complete_step(claim, name, output, elapsed_ms, starts=following, last=last)
         self.observer.completed(claim.instance, name, elapsed_ms)
         if following is not None:
             self._started_ahead = following
@@ -185,6 +185,11 @@ class Execution:
         if len(after) != 1 or after[0].resource or len(definition.plan.dependencies_of(after[0].name)) != 1:
             return None
         return after[0].name
+
+    def _nothing_follows(self, step: Step) -> bool:
+        """Whether this completion is the end of the workflow: every other step is done, and no finalizer is to run."""
+        others = (state for name, state in self.claim.instance.steps.items() if name != step.name)
+        return self._definition.success_finalizer is None and all(other.status in DONE for other in others)
 
     async def _commit_error(self, step: Step, error: Exception, elapsed_ms: int, alone: bool) -> None:
         claim, name, text = self.claim, step.name, described(error)

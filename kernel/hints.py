@@ -26,10 +26,7 @@ class Hints:
 
     async def due(self, instance: Instance, *, pause_s: float = 0.0) -> None:
         """Enqueue for the instance's own time, or `pause_s` from now if that is later; not what no clock wakes."""
-        when, priority = instance.claimable_time, instance.business_priority
-        if when < FAR_FUTURE and not instance.ended:
-            enqueue = self._lanes.enqueue(instance.workflow_id, priority, when, pause_s=pause_s)
-            self.refused = not await self._try(enqueue)
+        await self._enqueue(instance, pause_s=pause_s)
 
     async def put_back(self, instance: Instance) -> None:
         """Enqueue again what could not be claimed yet.
@@ -39,9 +36,9 @@ class Hints:
         await self.due(instance, pause_s=EARLY_PAUSE_S)
 
     async def ready(self, instance: Instance) -> None:
-        """Enqueue and wake a worker."""
-        await self.due(instance)
-        await self._try(self._wakeups.wake())
+        """Enqueue and wake a worker, in one round trip; where it is not taken, the woken one looks in MongoDB."""
+        if not await self._enqueue(instance, wake=self._wakeups.channel):
+            await self.wake()
 
     async def wake(self) -> None:
         """Wake the workers: a permit or a slot came free."""
@@ -50,6 +47,15 @@ class Hints:
     async def gone(self, workflow_id: str) -> None:
         """Take an instance out of the lanes that nobody need look at any more."""
         await self._try(self._lanes.remove(workflow_id))
+
+    async def _enqueue(self, instance: Instance, *, pause_s: float = 0.0, wake: str = "") -> bool:
+        """Whether it was taken; true also for what no clock brings a worker to."""
+        when, priority = instance.claimable_time, instance.business_priority
+        if when >= FAR_FUTURE or instance.ended:
+            return True
+        taken = await self._try(self._lanes.enqueue(instance.workflow_id, priority, when, pause_s=pause_s, wake=wake))
+        self.refused = not taken
+        return taken
 
     async def _try(self, call: Awaitable[object]) -> bool:
         try:

@@ -50,8 +50,12 @@ class Lanes:
         self._remove = Script(redis, "lanes_remove")
         self._figures = Script(redis, "lanes_figures")
 
-    async def enqueue(self, workflow_id: str, priority: int, due: datetime, *, pause_s: float = 0.0) -> bool:
+    async def enqueue(
+        self, workflow_id: str, priority: int, due: datetime, *, pause_s: float = 0.0, wake: str = ""
+    ) -> bool:
         """Queue a workflow to be popped at `due`, but not within `pause_s` from now; True when that changed anything.
+
+        `wake` is the channel on which the workers are woken in the same step.
 
         It stands in one lane: a more urgent one moves it there, a less urgent one is ignored, and wherever it
         stood, the earlier time stays.
@@ -59,7 +63,7 @@ class Lanes:
         if not 0 <= priority < len(WEIGHTS):
             raise ValueError(f"priority {priority} has no lane: use 0 (most urgent) to {len(WEIGHTS) - 1}")
         times = _milliseconds(due), self._clock.offset_ms, round(pause_s * 1000)
-        return bool(await self._enqueue(self._lanes, workflow_id, priority, *times))
+        return bool(await self._enqueue(self._lanes, workflow_id, priority, *times, wake))
 
     async def pop(self) -> Popped:
         """Take the next due workflow out of the lanes, or learn how long to sleep at most."""

@@ -66,14 +66,26 @@ class Store:
 
     @boundary
     async def complete_step(
-        self, claim: Claim, step: str, output: Document | None, elapsed_ms: int, *, starts: str | None = None
+        self,
+        claim: Claim,
+        step: str,
+        output: Document | None,
+        elapsed_ms: int,
+        *,
+        starts: str | None = None,
+        last: bool = False,
     ) -> None:
-        """Commit status and output together; `starts` begins the next step in the same update."""
+        """Commit status and output together; `starts` begins the next step in the same update.
+
+        `last` says that nothing else is to be done, not even a finalizer: the same update is the terminal one.
+        """
         changes = self._settled(step, StepStatus.COMPLETED, elapsed_ms)
         changes[f"output.{step}"] = literal(output)
         if starts is not None:
             changes |= self._started(starts)
-        await self._advance(claim, RUNNING, changes)
+        if last:
+            changes |= self._completed()
+        await self._advance(claim, RUNNING, changes, closes=last)
 
     @boundary
     async def skip_step(self, claim: Claim, step: str, error: str, elapsed_ms: int) -> None:
@@ -154,7 +166,7 @@ class Store:
     @boundary
     async def complete_workflow(self, claim: Claim) -> None:
         """The terminal write of a success."""
-        await self._advance(claim, RUNNING, self._terminal(Status.COMPLETED) | {"error": literal(None)}, closes=True)
+        await self._advance(claim, RUNNING, self._completed(), closes=True)
 
     @boundary
     async def fail_workflow(self, claim: Claim) -> None:
@@ -201,6 +213,9 @@ class Store:
                 return _waiting(step, Wait("signal", signal_type, key, generation), due)
             case Yield():
                 return {f"steps.{step}.status": literal(StepStatus.PENDING), f"steps.{step}.due": literal(None)}
+
+    def _completed(self) -> Document:
+        return self._terminal(Status.COMPLETED) | {"error": literal(None)}
 
     def _terminal(self, status: Status) -> Document:
         return {

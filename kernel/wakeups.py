@@ -27,11 +27,11 @@ class Wakeups:
 
     def __init__(self, redis: Redis, prefix: str) -> None:
         self._redis: Any = redis  # redis-py leaves pub/sub untyped
-        self._channel = f"{prefix}:wake"
+        self.channel = f"{prefix}:wake"
 
     async def wake(self) -> None:
         """Wake every worker that waits. Raises BrokerUnavailable."""
-        await ask(self._redis, "publish", lambda: self._redis.publish(self._channel, b""))
+        await ask(self._redis, "publish", lambda: self._redis.publish(self.channel, b""))
 
     @asynccontextmanager
     async def subscribe(self) -> AsyncGenerator["Subscription"]:
@@ -39,8 +39,8 @@ class Wakeups:
 
         Redis may be away: that raises nothing, and holds the block up for 3 seconds at most.
         """
-        subscription = Subscription(self._redis, self._channel)
-        listening = asyncio.create_task(subscription.listen(), name=f"wake-ups of {self._channel}")
+        subscription = Subscription(self._redis, self.channel)
+        listening = asyncio.create_task(subscription.listen(), name=f"wake-ups of {self.channel}")
         try:
             await subscription.settled()
             yield subscription

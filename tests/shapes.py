@@ -197,6 +197,7 @@ def definitions(business: Business, parts: Parts) -> list[Definition]:
             **ends,
         ),
         Definition("stumbling", (Step("one", work),), success_finalizer=business.complete_at_last),
+        Definition("bare", (Step("one", work), Step("two", work))),  # nothing is to be done after its last step
         Definition("permit", (Step("one", work, resource="narrow"), Step("two", work)), **ends),
     ]
 

@@ -201,7 +201,7 @@ KERNEL_POINTS = faults.points("kernel", "tests.shapes")
 WITHOUT_CLAIM = ("Instances.create", "Instances.raise_priority", "Instances.supersede")
 """Writes that may change an instance that somebody holds: each a compare-and-set of its own."""
 
-SHAPES = ("linear", "retry", "failing", "cancel", "skip", "sleep", "yield", "wave", "permit")
+SHAPES = ("linear", "retry", "failing", "cancel", "skip", "sleep", "yield", "wave", "permit", "bare")
 SCENARIOS: dict[str, Scenario] = {
     **{shape: _plain(shape) for shape in SHAPES},
     "replay": replay,

@@ -21,7 +21,7 @@ from kernel import (
 )
 from kernel.errors import StoreUnavailable
 from kernel.permits import Limits as PermitLimits
-from kernel.testing import Fleet, fail_at
+from kernel.testing import Fleet, crash_at, fail_at
 from tests.kernel_kit import Kit
 from tests.shapes import ObjectInput, ready_signal
 
@@ -34,6 +34,16 @@ async def test_a_linear_workflow_runs_its_steps_once_and_completes(kit: Kit) -> 
     assert ended.output == {name: {"by": name} for name in ("one", "two", "three", "four")}
     assert (await kit.business.get("a"))["state"] == "completed"
     assert ended.claim_token == ""
+
+
+async def test_without_a_finalizer_the_last_completion_is_the_end(kit: Kit) -> None:
+    await kit.start("bare")
+    with crash_at("nowhere") as death:
+        ended = await kit.run("bare")
+    assert (ended.status, ended.claim_token, ended.finished_at is not None) == (Status.COMPLETED, "", True)
+    assert ended.output == {"one": {"by": "one"}, "two": {"by": "two"}}
+    assert death.passed.count("Store.complete_step:after") == 2
+    assert "Store.complete_workflow:after" not in death.passed
 
 
 async def test_starting_again_returns_the_same_instance_and_activates_nothing(kit: Kit) -> None:

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from kernel.clock import Clock
 from kernel.errors import BrokerUnavailable
 from kernel.lanes import WEIGHTS, LaneFigures, Lanes, Popped
+from kernel.wakeups import Wakeups
 from tests.integration.line import Line, once_back
 
 EARLIER = datetime.now(UTC) - timedelta(hours=1)
@@ -39,6 +40,15 @@ async def pop_lanes(lanes: Lanes, times: int) -> list[int]:
     """The lanes from which the next candidates come."""
     popped = [await lanes.pop() for _ in range(times)]
     return [int(one.workflow_id[0]) for one in popped if one.workflow_id]
+
+
+async def test_queueing_may_wake_the_workers_in_the_same_step(redis: Redis, prefix: str, lanes: Lanes) -> None:
+    wakeups = Wakeups(redis, prefix)
+    async with wakeups.subscribe() as bell:
+        await lanes.enqueue("w", 1, EARLIER)
+        assert not await bell.wait(0.05)
+        assert not await lanes.enqueue("w", 1, EARLIER, wake=wakeups.channel), "it stands there already"
+        assert await bell.wait(20)
 
 
 async def test_a_round_is_eight_six_four_two(lanes: Lanes) -> None:
