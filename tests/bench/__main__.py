@@ -22,7 +22,7 @@ FOLDER = Path(os.environ.get("PEERS", ".baton/peers"))
 SHARED = ("w1a", "w1b", "w1c", "w1d", "w2", "w3")
 OURS = ("many", "fanout", "writes")
 ROUNDED = ("w1a", "w1b")
-NEEDS = {"restate": "n/node_modules/@restatedev/restate-server-linux-x64", "dbos": "", "absurd": ""}
+NEEDS = {"restate": "node_modules/@restatedev/restate-server-linux-x64", "dbos": "", "absurd": ""}
 POSTGRES = Path("/usr/lib/postgresql")
 
 
@@ -81,7 +81,14 @@ def measured(names: list[str], given: argparse.Namespace) -> Found:
             options = {"driver": given.driver, "lease_s": given.lease} if name == "baton" else {}
             print(f"· {name}: {', '.join(wanted)} ({number + 1} of {sum(map(bool, turns))})", flush=True)
             found.setdefault(name, []).append(run(name, wanted, options, given.tiny))
+            kept(given.json, {one: joined(rounds) for one, rounds in found.items()})
     return {name: joined(rounds) for name, rounds in found.items()}
+
+
+def kept(file: str, found: Found) -> None:
+    """Write the figures so far: a long run may be ended in between."""
+    if file:
+        Path(file).write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def profile(given: argparse.Namespace) -> None:
@@ -107,8 +114,6 @@ def main() -> None:
         print(f"{peer}: missing, {why}")
     for lines in (table(found), ours(found["baton"]), goals(found, given.lease)):
         print("\n" + "\n".join(lines))
-    if given.json:
-        Path(given.json).write_text(json.dumps({"found": found, "missing": absent}, indent=1), encoding="utf-8")
     return None
 
 

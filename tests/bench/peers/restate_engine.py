@@ -81,7 +81,7 @@ class Restate:
         return {"server": self._server.pid} | ({"worker": self._worker.pid} if self._worker else {})
 
     async def open(self) -> None:
-        package = peers_folder() / "n/node_modules/@restatedev/restate-server-linux-x64"
+        package = peers_folder() / "node_modules/@restatedev/restate-server-linux-x64"
         self._version = json.loads((package / "package.json").read_text())["version"]
         here = {name: f"127.0.0.1:{port}" for name, port in (("INGRESS", INGRESS), ("ADMIN", ADMIN))}
         env = {f"RESTATE_{name}__BIND_ADDRESS": address for name, address in here.items()}
