@@ -32,7 +32,7 @@ dev: $(DEV_READY) model ## the demo, with web and workers started again after ea
 	@exec $(PY) -m app.cli demo --reload --end-with-parent
 
 test: $(DEV_READY) model ## unit, integration and crash tests (real servers, no browser)
-	@$(PY) -m pytest $(NO_BROWSER)
+	@$(PY) -m pytest $(NO_BROWSER) -n 2
 
 check: $(DEV_READY) ## lint, format, types, import contracts
 	@$(VENV)/bin/ruff check .

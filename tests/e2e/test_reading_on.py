@@ -69,6 +69,7 @@ async def test_the_text_is_the_records_after_reloads_cuts_and_a_killed_site(stag
         await harm()
         if random.random() < 0.4:
             await expect(random.choice([steady, restless]).locator("#text")).to_contain_text(f"mark{number}.")
+    await restless.wait_for_load_state()  # a page cannot be told to reload while the one before it is swapped for it
     await restless.reload()
     await keep_what_arrives(restless)
     stage.proxy.cut()

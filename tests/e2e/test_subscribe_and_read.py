@@ -74,6 +74,7 @@ async def test_a_live_stream_is_subscribed_to_by_one_click_and_its_summary_read(
 
 async def test_a_wrong_address_is_told_before_it_is_sent(site: Site, chromium: Browser):
     page, complaints = await signed_in(chromium, site)
+    await expect(page.get_by_label("Or a file of sound or video")).to_be_visible()  # the script is at work
     address = page.get_by_label("Address of the stream")
     await address.fill("tomorrow at eight")
     await page.get_by_role("button", name="Summarise", exact=True).click()
