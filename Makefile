@@ -15,6 +15,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 DEMO_READY := $(VENV)/.demo-ready
 DEV_READY := $(VENV)/.dev-ready
 PEERS := .baton/peers
+CTRANSLATE2 := $(VENV)/whisper-ctranslate2/bin/whisper-ctranslate2
 PEERS_PYTHON := restate-sdk==1.3.0,granian==2.8.9 dbos==3.4.0 absurd-sdk==0.5.1,absurdctl==0.5.1
 NO_BROWSER := tests --ignore=tests/e2e --ignore=tests/chaos --ignore=tests/bench
 
@@ -63,12 +64,12 @@ bench-peers: $(PY) ## install Restate, DBOS and Absurd for 'make bench' (from Py
 bench-hour: $(DEV_READY) model ## an hour of talk, live at four times the clock: seconds from its end to its summary, memory
 	@$(PY) -m tests.bench.hour
 
-bench-speech: $(DEV_READY) model $(VENV)/whisper-ctranslate2 ## words and time of the speech recognition beside others with the same model
-	@$(PY) -m tests.bench.speech $(VENV)/whisper-ctranslate2/bin/whisper-ctranslate2
+bench-speech: $(DEV_READY) model $(CTRANSLATE2) ## words and time of the speech recognition beside others with the same model
+	@$(PY) -m tests.bench.speech $(CTRANSLATE2)
 
-$(VENV)/whisper-ctranslate2:
+$(CTRANSLATE2):
 	@echo "· installing whisper-ctranslate2 to measure against"
-	@$(PY) -m venv $@.new && $@.new/bin/pip install --quiet whisper-ctranslate2==0.5.8 && mv $@.new $@
+	@$(PY) -m venv $(VENV)/whisper-ctranslate2 && $(VENV)/whisper-ctranslate2/bin/pip install --quiet whisper-ctranslate2==0.5.8
 
 e2e: $(DEV_READY) model ## the product in a real browser (needs Chromium)
 	@command -v chromium chromium-browser google-chrome >/dev/null || { \

@@ -4,7 +4,7 @@ A `Plan` is all a publisher needs to register an instance; a `Definition` adds t
 """
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
@@ -61,6 +61,12 @@ class Plan:
             if found & set(self.dependencies_of(step)):
                 found.add(step)
         return frozenset(found)
+
+    @property
+    def opening(self) -> str | None:
+        """The one step that a fresh instance begins with; None where several could."""
+        roots = [step for step in self.steps if not self.dependencies_of(step)]
+        return roots[0] if len(roots) == 1 else None
 
     @property
     def fingerprint(self) -> str:
@@ -121,6 +127,12 @@ class Definition:
     def step(self, name: str) -> Step:
         """The step of that name."""
         return next(step for step in self.steps if step.name == name)
+
+
+def openings(definitions: Iterable[Definition]) -> list[str]:
+    """`type/step` of what may be entered without a permit, so that a claim may start it at once."""
+    free = (one for one in definitions if one.tenant_resource is None)
+    return [f"{one.type}/{step.name}" for one in free for step in one.steps if step.resource is None]
 
 
 def check(plan: Plan) -> None:

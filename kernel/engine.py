@@ -45,7 +45,7 @@ class Execution:
         self._holds = Holds(claim, definition, parts.permits, parts.limits, parts.hints)
         self._stopping = False
         self._entered = False  # whether business code was entered under this claim
-        self._started_ahead: str | None = None  # the step whose start was committed with its predecessor's completion
+        self._started_ahead: str | None = None  # the step whose start is committed: with the claim, or its predecessor
 
     def stop(self) -> None:
         """Give the claim back after the step that runs now."""
@@ -77,9 +77,12 @@ class Execution:
         instance = self.claim.instance
         for name in instance.step_order:
             step = instance.steps[name]
-            if step.status is StepStatus.PENDING and step.resume and step.resume.kind == "signal":
+            if step.status in (StepStatus.PENDING, StepStatus.RUNNING) and step.resume and step.resume.kind == "signal":
                 await self._parts.inbox.mark_matched(step.resume.signal_id)
-            if step.status is StepStatus.RUNNING:
+            if step.status is StepStatus.RUNNING and step.started_at == instance.claimed_at:
+                self._started_ahead = name
+                self.observer.started(instance, name, instance)
+            elif step.status is StepStatus.RUNNING:
                 self.observer.abandoned(instance, name)
         if waiting_steps(instance) and instance.status is Status.RUNNING:
             await self._wake_own_steps()
@@ -107,7 +110,7 @@ class Execution:
         if all_done(instance):
             return await self._succeed()
         wave = ready_steps(instance, self._definition.plan, self.claim.now())
-        if not wave or self._stopping:
+        if not wave or (self._stopping and self._started_ahead is None):
             return await self._store.end_claim(self.claim)
         return await self._run_wave([self._definition.step(name) for name in wave])
 
@@ -139,7 +142,9 @@ class Execution:
             await self._holds.give_back(step)
 
     async def _enter(self, step: Step, alone: bool) -> None:
-        if self._started_ahead != step.name:
+        if self._started_ahead == step.name:
+            self.claim.check()  # nothing was written just now that would have told that the claim is lost
+        else:
             before = None if self._entered else self.claim.instance
             await self._store.start_step(self.claim, step.name)
             self.observer.started(self.claim.instance, step.name, before)

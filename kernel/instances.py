@@ -10,6 +10,7 @@ import msgspec
 from pymongo import ASCENDING, ReturnDocument
 
 from kernel.clock import Clock
+from kernel.commits import Commits
 from kernel.definition import Plan
 from kernel.driver import Database
 from kernel.faults import boundary
@@ -38,8 +39,9 @@ FRESH_STEP = {"status": StepStatus.PENDING, **dict.fromkeys(COUNTERS, 0)}
 class Instances:
     """`workflow_instances`, written by whoever holds no claim on them."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, commits: Commits, clock: Clock) -> None:
         self._collection = database["workflow_instances"]
+        self._commits = commits
         self._clock = clock
 
     async def ensure_indexes(self) -> None:
@@ -56,19 +58,17 @@ class Instances:
 
         The server runs the pipeline again on the winner's document in a race, so it must not change an existing one.
         """
-        commit = new_token()
-        document = _new_document(plan, biz_key, values, round, priority, commit)
+        creation = new_token()
+        document = _new_document(plan, biz_key, values, round, priority, creation)
         times = dict.fromkeys(("claimable_time", "created_at", "updated_at"), self._clock.now)
         missing = {"$eq": [{"$type": "$created_at"}, "missing"]}
         fresh = {"$mergeObjects": [literal(document), times]}
+        pipeline: list[Document] = [{"$replaceWith": {"$cond": [missing, fresh, "$$ROOT"]}}]
         async with wrapped():
-            found = await self._collection.find_one_and_update(
-                {"_id": document["_id"]},
-                [{"$replaceWith": {"$cond": [missing, fresh, "$$ROOT"]}}],
-                upsert=True,
-                return_document=ReturnDocument.AFTER,
-            )
-        return _instance(found), found["commit"] == commit
+            found = await self._commits.apply({"_id": document["_id"]}, pipeline, upsert=True, creation=creation)
+            created = found is not None
+            found = found or await self._collection.find_one({"_id": document["_id"]})
+        return _instance(found), created
 
     @boundary
     async def raise_priority(self, workflow_id: str, priority: int) -> bool:
@@ -99,6 +99,7 @@ class Instances:
             "business_priority": {"$min": ["$business_priority", priority]},
             "run": {"$add": ["$run", 1]},
             "retry_count": {"$add": ["$retry_count", 1]},
+            "opening": literal(None),
             "finalizer_failures": literal(0),
             "strikes": literal(0),
             "claimable_time": self._clock.now,
@@ -112,18 +113,34 @@ class Instances:
     # ---- claims ----
 
     @boundary
-    async def claim(self, workflow_id: str, served: Served, token: str, worker: str, lease_s: float) -> Instance | None:
-        """Take the execution lease of a due instance; None where it is not to be had. Only this grants execution."""
-        return await self._claim({"_id": workflow_id}, served, token, worker, lease_s)
+    async def claim(
+        self, workflow_id: str, served: Served, token: str, worker: str, lease_s: float, openings: Some[str] = ()
+    ) -> Instance | None:
+        """Take the execution lease of a due instance; None where it is not to be had. Only this grants execution.
+
+        The step that the instance opens with is started in the same update where `openings` has its `type/step`.
+        """
+        condition, pipeline = self._claiming(served, token, worker, lease_s, openings)
+        async with wrapped():
+            found = await self._commits.apply({"_id": workflow_id, **condition}, pipeline, claim_token=token)
+        return _instance(found) if found else None
 
     @boundary
-    async def claim_any(self, served: Served, token: str, worker: str, lease_s: float) -> Instance | None:
+    async def claim_any(
+        self, served: Served, token: str, worker: str, lease_s: float, openings: Some[str] = ()
+    ) -> Instance | None:
         """Take the lease of any due instance, without the order of lanes: for when Redis is away."""
-        return await self._claim({}, served, token, worker, lease_s)
+        condition, pipeline = self._claiming(served, token, worker, lease_s, openings)
+        async with wrapped():
+            found = await self._collection.find_one_and_update(
+                condition, pipeline, return_document=ReturnDocument.AFTER
+            )
+        return _instance(found) if found and found["claim_token"] == token else None
 
-    async def _claim(self, which: Document, served: Served, token: str, worker: str, lease_s: float) -> Instance | None:
+    def _claiming(
+        self, served: Served, token: str, worker: str, lease_s: float, openings: Some[str]
+    ) -> tuple[Document, list[Document]]:
         condition = {
-            **which,
             "status": {"$in": [*CLAIMABLE]},
             "parked_at": None,
             **_served(served),
@@ -137,6 +154,8 @@ class Instances:
             "claimable_time": self._clock.after(lease_s),
             "claim_token": literal(token),
             "worker": literal(worker),
+            "steps": self._opened(openings),
+            "opening": literal(None),
             **counted(self._clock),
         }
         parked = {
@@ -147,13 +166,27 @@ class Instances:
         }
         too_many = {"$gte": ["$strikes", MAX_STRIKES]}
         choice = {"$cond": [too_many, {"$mergeObjects": ["$$ROOT", parked]}, {"$mergeObjects": ["$$ROOT", taken]}]}
-        async with wrapped():
-            found = await self._collection.find_one_and_update(
-                condition,
-                [{"$set": {"strikes": strikes}}, {"$replaceWith": choice}],
-                return_document=ReturnDocument.AFTER,
-            )
-        return _instance(found) if found and found["claim_token"] == token else None
+        return condition, [{"$set": {"strikes": strikes}}, {"$replaceWith": choice}]
+
+    def _opened(self, openings: Some[str]) -> Document:
+        """The steps, the opening one started if it is due and needs no permit."""
+        now, step = self._clock.now, "$$step.v"
+        known = {"$in": [{"$concat": ["$type", "/", {"$ifNull": ["$opening", ""]}]}, literal([*openings])]}
+        startable = [
+            {"$eq": ["$$step.k", "$opening"]},
+            {"$eq": [f"{step}.status", StepStatus.PENDING]},
+            {"$lte": [{"$ifNull": [f"{step}.due", now]}, now]},
+        ]
+        started = {
+            "status": StepStatus.RUNNING,
+            "attempt": {"$add": [f"{step}.attempt", 1]},
+            "started_at": now,
+            "due": literal(None),
+        }
+        value = {"$cond": [{"$and": startable}, {"$mergeObjects": [step, started]}, step]}
+        each = {"input": {"$objectToArray": "$steps"}, "as": "step", "in": {"k": "$$step.k", "v": value}}
+        opened = {"$arrayToObject": {"$map": each}}
+        return {"$cond": [{"$and": [{"$eq": ["$status", Status.RUNNING]}, known]}, opened, "$steps"]}
 
     @boundary
     async def release_parked(self, workflow_id: str) -> bool:
@@ -184,6 +217,7 @@ class Instances:
             condition["$expr"] = {"$lte": [f"$steps.{step}.due", self._clock.now]}
         changes = {
             **woken(step, resume),
+            "opening": literal(step),
             "status": literal(Status.RUNNING),
             "claimable_time": self._clock.now,
         }
@@ -236,12 +270,10 @@ class Instances:
             return [_instance(found) for found in await cursor.to_list(limit)]
 
     async def _change(self, workflow_id: str, condition: Document, changes: Document) -> Instance | None:
+        commit = new_token()
+        pipeline = [{"$set": {**changes, **changed(self._clock, commit)}}]
         async with wrapped():
-            found = await self._collection.find_one_and_update(
-                {"_id": workflow_id, **condition},
-                [{"$set": {**changes, **changed(self._clock, new_token())}}],
-                return_document=ReturnDocument.AFTER,
-            )
+            found = await self._commits.apply({"_id": workflow_id, **condition}, pipeline, commit=commit)
         return _instance(found) if found else None
 
 
@@ -255,7 +287,7 @@ def woken(step: str, resume: Resume) -> Document:
     }
 
 
-def _new_document(plan: Plan, biz_key: str, values: Document, round: int, priority: int, commit: str) -> Document:
+def _new_document(plan: Plan, biz_key: str, values: Document, round: int, priority: int, creation: str) -> Document:
     return {
         "_id": workflow_id_of(biz_key),
         "biz_key": biz_key,
@@ -268,6 +300,7 @@ def _new_document(plan: Plan, biz_key: str, values: Document, round: int, priori
         "step_order": list(plan.steps),
         "steps": {name: dict(FRESH_STEP) for name in plan.steps},
         "output": {},
+        "opening": plan.opening,
         "claim_token": "",
         "strikes": 0,
         "parked_at": None,
@@ -275,7 +308,8 @@ def _new_document(plan: Plan, biz_key: str, values: Document, round: int, priori
         "retry_count": 0,
         "finalizer_failures": 0,
         "revision": 1,
-        "commit": commit,
+        "creation": creation,
+        "commit": creation,
         "worker": "",
         "finished_at": None,
         "error": None,

@@ -111,6 +111,7 @@ class Instance(msgspec.Struct, kw_only=True):
     step_order: list[str]
     steps: dict[str, StepState]
     output: dict[str, Any]
+    opening: str | None = None  # the step that the next claim may start in its own update
     claimable_time: datetime
     claimable_since: datetime | None = None  # when the present claim could have been taken
     claimed_at: datetime | None = None

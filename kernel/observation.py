@@ -9,6 +9,7 @@ import logging
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import islice
 
 from kernel.model import Instance
 from kernel.projections import Projections
@@ -46,6 +47,7 @@ class Observer:
         self.worker = worker
         self._limit = limit
         self._queue: deque[Event] = deque()
+        self._batch = 0  # events at the head of the queue that were sent, perhaps in vain: they go together again
         self._writing = asyncio.Lock()
         self.dropped = 0
         self.poisoned = 0
@@ -129,7 +131,8 @@ class Observer:
 
     async def _flush(self) -> None:
         while self._queue:
-            batch = [self._queue[place] for place in range(min(BATCH_LIMIT, len(self._queue)))]
+            self._batch = self._batch or min(BATCH_LIMIT, len(self._queue))
+            batch = list(islice(self._queue, self._batch))
             try:
                 await self._write(batch)
             except Exception as error:
@@ -139,6 +142,7 @@ class Observer:
                 return
             for _ in batch:
                 self._queue.popleft()
+            self._batch = 0
 
     async def _write(self, batch: list[Event]) -> None:
         """A record that can never be written is found by halving, and dropped alone."""
@@ -161,7 +165,8 @@ def _entry_times(before: Instance | None, step: str) -> dict[str, int]:
     if before is None or before.claimed_at is None or before.claimable_since is None:
         return {}
     times = {"queue_ms": _ms(before.claimed_at - before.claimable_since)}
-    if (suspended_at := before.steps[step].suspended_at) is not None:
+    state = before.steps[step]
+    if (suspended_at := state.suspended_at) is not None and state.resume is not None:
         times["external_ms"] = _ms(before.claimable_since - suspended_at)
     return times
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 
 from kernel.clock import Clock
+from kernel.commits import Commits
 from kernel.definition import Plan
 from kernel.driver import Database
 from kernel.hints import Hints
@@ -54,13 +55,14 @@ def open_parts(
 ) -> Parts:
     """Join the parts over one database and one Redis; nothing is connected yet."""
     clock = clock or Clock()
-    instances, inbox = Instances(database, clock), Inbox(database, clock)
+    commits = Commits(database["workflow_instances"])
+    instances, inbox = Instances(database, commits, clock), Inbox(database, clock)
     lanes, wakeups = Lanes(redis, prefix, clock), Wakeups(redis, prefix)
     streams, hints = ClientStreams(redis, prefix, clock), Hints(lanes, wakeups)
     return Parts(
         clock=clock,
         instances=instances,
-        store=Store(database, clock),
+        store=Store(database, commits, clock),
         inbox=inbox,
         lanes=lanes,
         permits=Permits(redis, prefix, clock, permit_lease_s),

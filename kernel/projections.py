@@ -4,7 +4,8 @@ Nothing on the execution path reads them, and no page reads `workflow_instances`
 """
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -55,12 +56,24 @@ class Projections:
 
     @boundary
     async def write(self, events: Sequence[tuple[Instance, Change | None]]) -> None:
-        """Write a batch: the newest snapshot of each instance, every attempt change."""
+        """Write a batch: the newest snapshot of each instance, all changes of an attempt in one update.
+
+        After an unknown outcome write the same batch again, not a longer one: an attempt's sums are guarded by the
+        revision of its last change in the batch.
+        """
         newest = {instance.biz_key: instance for instance, _ in sorted(events, key=lambda event: event[0].revision)}
-        attempts = [_attempt_update(instance, change) for instance, change in events if change is not None]
+        attempts: dict[str, tuple[Instance, Document, Counter[str]]] = {}
+        for instance, change in events:
+            if change is not None:
+                key = attempt_id(instance, change.step, change.attempt)
+                _, fields, sums = attempts.get(key, (instance, {}, Counter[str]()))
+                known = {"step": change.step, "attempt": change.attempt}
+                sums.update(change.add)
+                attempts[key] = instance, fields | known | change.set, sums
         async with wrapped():
             if attempts:
-                await self._attempts.bulk_write(attempts, ordered=True)
+                updates = [_attempt_update(key, *merged) for key, merged in attempts.items()]
+                await self._attempts.bulk_write(updates, ordered=False)
             if newest:
                 await self._snapshots.bulk_write([_snapshot_update(one) for one in newest.values()], ordered=False)
 
@@ -163,20 +176,18 @@ def attempt_id(instance: Instance, step: str, attempt: int) -> str:
     return f"{instance.biz_key}|{instance.run}|{step}|{attempt}"
 
 
-def _attempt_update(instance: Instance, change: Change) -> UpdateOne:
+def _attempt_update(key: str, instance: Instance, fields: Document, sums: Mapping[str, int]) -> UpdateOne:
     known: Document = {
         "biz_key": instance.biz_key,
         "workflow_id": instance.workflow_id,
         "run": instance.run,
-        "step": change.step,
-        "attempt": change.attempt,
         "revision": instance.revision,
     }
-    sums = {name: {"$add": [{"$ifNull": [f"${name}", 0]}, amount]} for name, amount in change.add.items()}
-    fields = {name: literal(value) for name, value in {**known, **change.set}.items()} | sums
+    changes: Document = {name: literal(value) for name, value in {**known, **fields}.items()}
+    changes |= {name: {"$add": [{"$ifNull": [f"${name}", 0]}, amount]} for name, amount in sums.items()}
     newer = {"$lt": [{"$ifNull": ["$revision", -1]}, instance.revision]}
-    pipeline = [{"$replaceWith": {"$cond": [newer, {"$mergeObjects": ["$$ROOT", fields]}, "$$ROOT"]}}]
-    return UpdateOne({"_id": attempt_id(instance, change.step, change.attempt)}, pipeline, upsert=True)
+    pipeline = [{"$replaceWith": {"$cond": [newer, {"$mergeObjects": ["$$ROOT", changes]}, "$$ROOT"]}}]
+    return UpdateOne({"_id": key}, pipeline, upsert=True)
 
 
 def _snapshot_update(instance: Instance) -> UpdateOne:

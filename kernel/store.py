@@ -9,10 +9,10 @@ import asyncio
 from time import monotonic
 
 import msgspec
-from pymongo import ReturnDocument
 
 from kernel.claims import Claim
 from kernel.clock import Clock
+from kernel.commits import Commits
 from kernel.directives import Checkpoint, Directive, Sleep, WaitForSignal, Yield
 from kernel.driver import Database
 from kernel.errors import ClaimLost, StoreUnavailable
@@ -29,8 +29,9 @@ FAILING = (Status.FAILING,)
 class Store:
     """`workflow_instances`, written by the holder of the claim."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, commits: Commits, clock: Clock) -> None:
         self._collection = database["workflow_instances"]
+        self._commits = commits
         self._clock = clock
 
     # ---- the claim itself ----
@@ -110,6 +111,7 @@ class Store:
             f"steps.{step}.resume": literal(None),
             **_add(f"steps.{step}.elapsed_ms", elapsed_ms),
             **_failure(step, error),
+            "opening": literal(step),
         }
         await self._advance(claim, RUNNING, changes, ends=ends)
 
@@ -124,6 +126,7 @@ class Store:
             **_add(f"steps.{step}.attempt", -1),
             **_add(f"steps.{step}.waits", 1),
             **_add(f"steps.{step}.elapsed_ms", elapsed_ms),
+            "opening": literal(step),
             "strikes": literal(0),
         }
         await self._advance(claim, RUNNING, changes, ends=ends)
@@ -272,9 +275,7 @@ class Store:
         while True:
             try:
                 async with wrapped():
-                    found = await self._collection.find_one_and_update(
-                        condition, pipeline, return_document=ReturnDocument.AFTER
-                    )
+                    found = await self._commits.apply(condition, pipeline, commit=commit)
                     if found is None and uncertain:
                         found = await self._collection.find_one({**key, "commit": commit})
             except StoreUnavailable:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from kernel import faults
 from kernel.claims import Claim
-from kernel.definition import Definition
+from kernel.definition import Definition, openings
 from kernel.engine import Execution
 from kernel.model import FAR_FUTURE, Instance
 from kernel.observation import Observer
@@ -137,6 +137,7 @@ class Fleet:
         self._parts = parts
         self._definitions = {definition.type: definition for definition in definitions}
         self._served = [(d.type, d.plan.fingerprint) for d in self._definitions.values()]
+        self._openings = openings(self._definitions.values())
         self._lease_s = lease_s
         self._projections = projections
         self._workers = 0
@@ -145,7 +146,8 @@ class Fleet:
         """Take one claim as a new worker."""
         self._workers += 1
         name, sent_at = f"worker-{self._workers}", monotonic()
-        found = await self._parts.instances.claim(workflow_id, self._served, new_token(), name, self._lease_s)
+        as_who = (self._served, new_token(), name, self._lease_s, self._openings)
+        found = await self._parts.instances.claim(workflow_id, *as_who)
         if found is None:
             return None
         definition = self._definitions[found.type]

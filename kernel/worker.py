@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from time import monotonic
 
 from kernel.claims import Claim
-from kernel.definition import Definition
+from kernel.definition import Definition, openings
 from kernel.engine import Execution
 from kernel.errors import BrokerUnavailable, KernelError
 from kernel.instances import Instances
@@ -27,6 +27,7 @@ from kernel.tasks import end
 from kernel.writes import new_token
 
 log = logging.getLogger(__name__)
+CLAIMS_AT_ONCE = 16  # while each look finds work
 STALE_CANDIDATES = 8  # looked at in one round before the slot is given up
 SCAN_LIMIT = 500
 SCAN_MUTEX_SHARE = 25 / 30  # of the scan period
@@ -65,6 +66,7 @@ class Worker:
         self._parts = parts
         self._definitions = {definition.type: definition for definition in definitions}
         self._served = [(d.type, d.plan.fingerprint) for d in self._definitions.values()]
+        self._openings = openings(self._definitions.values())
         self._projections = projections
         self._mutex = mutex
         self.slots = slots
@@ -162,12 +164,26 @@ class Worker:
 
     async def fill(self) -> float:
         """Give work to free slots; seconds until it is worth looking again."""
-        while len(self._running) < self.slots and not self._stopping.is_set():
-            claim, next_s = await self._next_claim()
-            if claim is None:
-                return min(next_s, self._pace.poll_s)
-            self._start(claim)
+        wanted = 1
+        while (free := self.slots - len(self._running)) > 0 and not self._stopping.is_set():
+            looks = (self._fill_one() for _ in range(min(wanted, free)))
+            found = await asyncio.gather(*looks, return_exceptions=True)  # a fault of one takes no claim from another
+            for one in found:
+                if isinstance(one, BaseException):
+                    raise one
+            idle_s = [one for one in found if isinstance(one, float)]
+            if idle_s:
+                return min(self._pace.poll_s, *idle_s)
+            wanted = min(2 * wanted, CLAIMS_AT_ONCE)
         return self._pace.poll_s
+
+    async def _fill_one(self) -> float | None:
+        """Start the next claim; without one, the seconds until it is worth looking again."""
+        claim, next_s = await self._next_claim()
+        if claim is None:
+            return next_s
+        self._start(claim)
+        return None
 
     async def _next_claim(self) -> tuple[Claim | None, float]:
         for _ in range(STALE_CANDIDATES):
@@ -192,9 +208,10 @@ class Worker:
         """Claim a candidate. One that waits and is due is activated first; one that is due later goes back."""
         sent_at, token, lease_s = monotonic(), new_token(), self._pace.lease_s
         instances = self._parts.instances
-        claimed = await instances.claim(workflow_id, self._served, token, self.name, lease_s)
+        as_who = (self._served, token, self.name, lease_s, self._openings)
+        claimed = await instances.claim(workflow_id, *as_who)
         if claimed is None and await self._look_again(workflow_id):
-            claimed = await instances.claim(workflow_id, self._served, token, self.name, lease_s)
+            claimed = await instances.claim(workflow_id, *as_who)
         return await self._granted(claimed, sent_at)
 
     async def _claim_without_redis(self) -> Claim | None:
@@ -206,7 +223,8 @@ class Worker:
 
     async def _claim_any(self) -> Claim | None:
         sent_at, token = monotonic(), new_token()
-        claimed = await self._parts.instances.claim_any(self._served, token, self.name, self._pace.lease_s)
+        as_who = (self._served, token, self.name, self._pace.lease_s, self._openings)
+        claimed = await self._parts.instances.claim_any(*as_who)
         return await self._granted(claimed, sent_at)
 
     async def _granted(self, claimed: Instance | None, sent_at: float) -> Claim | None:

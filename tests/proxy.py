@@ -14,9 +14,9 @@ class LossyProxy:
     Only answers to requests that hold `marker` are lost, so that the driver's own monitoring is left alone.
     """
 
-    def __init__(self, port: int, marker: bytes = b"findAndModify") -> None:
+    def __init__(self, port: int) -> None:
         self._target = port
-        self._marker = marker
+        self.marker = b"findAndModify"
         self.lose = 0
         self.lost = 0
         self.port = 0
@@ -27,7 +27,7 @@ class LossyProxy:
         down = asyncio.create_task(self._answers(up_reader, writer, marked))
         with suppress(ConnectionError):
             while data := await reader.read(65536):
-                if self._marker in data:
+                if self.marker in data:
                     marked.set()
                 up_writer.write(data)
                 await up_writer.drain()

@@ -34,7 +34,7 @@ WORDS = jiwer.Compose(
     [
         jiwer.ToLowerCase(),
         jiwer.RemovePunctuation(),
-        jiwer.RemoveMultipleSpaces(),
+        jiwer.SubstituteRegexes({r"\s+": " "}),  # a script's and a tool's lines end with their sentences
         jiwer.Strip(),
         jiwer.ReduceToListOfListOfWords(),
     ]

@@ -43,6 +43,9 @@ class Forgetful:
     async def find_one_and_update(self, condition: dict[str, Any], *args: Any, **options: Any) -> Any:
         return await self._real.find_one_and_update(self._state.loosened(condition), *args, **options)
 
+    async def apply(self, condition: dict[str, Any], *args: Any, **options: Any) -> Any:
+        return await self._real.apply(self._state.loosened(condition), *args, **options)
+
     async def find_one(self, condition: dict[str, Any], *args: Any, **options: Any) -> Any:
         return await self._real.find_one(self._state.loosened(condition), *args, **options)
 
@@ -67,6 +70,8 @@ def watch(kit: Kit, mutation: Mutation) -> None:
     """Put every store of the kit behind the mutation."""
     for store in (kit.parts.store, kit.parts.instances, kit.parts.inbox):
         store._collection = Forgetful(store._collection, mutation)
+    for store in (kit.parts.store, kit.parts.instances):
+        store._commits = Forgetful(store._commits, mutation)
     kit.business.objects = Forgetful(kit.business.objects, mutation)
     kit.desk.intents._collection = Forgetful(kit.desk.intents._collection, mutation)
 

@@ -1,5 +1,6 @@
 """Writes whose answer was lost: applied once, and their writer learns which of the three it was."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from time import monotonic
@@ -9,6 +10,7 @@ import pytest
 
 from kernel import ClaimLost, Clock, StepStatus
 from kernel.claims import Claim
+from kernel.commits import Commits
 from kernel.driver import open_database, open_mongo
 from kernel.store import Store
 from tests.kernel_kit import Kit
@@ -22,14 +24,15 @@ async def lossy(server_urls, db) -> AsyncIterator[tuple[LossyProxy, Store]]:
     port = urlsplit(server_urls[0]).port
     async with lossy_proxy(port) as proxy:
         client = open_mongo(f"mongodb://127.0.0.1:{proxy.port}/?directConnection=true")
-        yield proxy, Store(open_database(client, db.name), Clock())
+        database = open_database(client, db.name)
+        yield proxy, Store(database, Commits(database["workflow_instances"]), Clock())
         closing = client.close()
         if inspect.isawaitable(closing):
             await closing
 
 
-async def claimed(kit: Kit, lease_s: float = 15.0) -> Claim:
-    started = await kit.start("linear")
+async def claimed(kit: Kit, object_id: str = "a", lease_s: float = 15.0) -> Claim:
+    started = await kit.start("linear", object_id)
     plan = kit.definitions[0].plan
     sent_at = monotonic()
     served = [("linear", plan.fingerprint)]
@@ -47,6 +50,16 @@ async def test_a_write_that_applied_is_not_repeated(kit: Kit, lossy, lost: int) 
     stored = await kit.parts.instances.get(claim.instance.workflow_id)
     assert stored == claim.instance
     assert (stored.steps["one"].status, stored.steps["one"].attempt) == (StepStatus.RUNNING, 1)
+
+
+async def test_of_a_batch_whose_answer_was_lost_nothing_is_repeated(kit: Kit, lossy) -> None:
+    proxy, store = lossy
+    claims = [await claimed(kit, object_id) for object_id in "abcdef"]
+    proxy.marker, proxy.lose = b"\x02update\x00", DRIVERS_OWN_TRIES
+    await asyncio.gather(*(store.start_step(claim, "one") for claim in claims))
+    assert proxy.lost == DRIVERS_OWN_TRIES
+    stored = await kit.parts.instances.several([claim.instance.workflow_id for claim in claims])
+    assert [one.steps["one"].attempt for one in stored] == [1] * len(claims)
 
 
 async def test_a_holder_that_lost_its_claim_meanwhile_learns_that(kit: Kit, lossy) -> None:

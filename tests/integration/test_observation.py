@@ -2,6 +2,9 @@
 
 from datetime import timedelta
 
+import msgspec
+
+from kernel import StoreUnavailable
 from kernel.observation import AttemptChange, Observer
 from kernel.projections import REMEMBERED_S, SILENT_S, Projections
 from kernel.repairs import Repairs
@@ -15,10 +18,19 @@ class Faulty(Projections):
 
     async def write(self, events) -> None:
         if self.away:
-            from kernel import StoreUnavailable
-
             raise StoreUnavailable
         await super().write(events)
+
+
+class Unheard(Projections):
+    """Projections that are written while their answers are lost."""
+
+    answers = False
+
+    async def write(self, events):
+        await super().write(events)
+        if not self.answers:
+            raise StoreUnavailable("nobody heard it")
 
 
 async def test_a_full_queue_refuses_and_counts_and_keeps_what_it_took(kit: Kit) -> None:
@@ -51,6 +63,22 @@ async def test_a_transient_fault_keeps_the_batch(kit: Kit, db, clock) -> None:
     await observer.flush()
     assert observer.depth == 0
     assert await kit.projections.snapshot(started.instance.workflow_id) is not None
+
+
+async def test_times_of_a_batch_that_was_written_unheard_are_added_once(kit: Kit, db, clock) -> None:
+    fresh = (await kit.start("linear")).instance
+    polls = [msgspec.structs.replace(fresh, revision=10 + number) for number in range(3)]
+    unheard = Unheard(db, clock)
+    observer = Observer(unheard, "A")
+    for poll in polls[:2]:
+        observer.suspended(poll, "one", 100)
+    await observer.flush()
+    observer.suspended(polls[2], "one", 100)
+    unheard.answers = True
+    await observer.flush()
+    (attempt,) = await kit.projections.attempts(fresh.workflow_id)
+    assert (attempt["polls"], attempt["activity_ms"], attempt["revision"]) == (3, 300, 12)
+    assert observer.depth == 0
 
 
 async def test_one_record_that_can_never_be_written_is_dropped_alone(kit: Kit) -> None:
