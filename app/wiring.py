@@ -40,6 +40,7 @@ from app.accounts import Accounts
 from app.acts import Audit, operator_acts
 from app.asr.tasks import AsrTasks
 from app.dispatching import summary_dispatcher
+from app.relations import Relations
 from app.secret import secret_of
 from app.settings import Settings, SettingsError
 from app.stream_hooks import StreamHooks
@@ -218,6 +219,8 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
             },
             acts=cast(Any, acts),
             audit=audit.of,
+            signals=parts.inbox.of,
+            related=Relations(opened.projections, opened.records.transcripts),
             speech_tasks=AsrTasks(opened.database, parts.clock, settings.lease_seconds).counts,
         )
 

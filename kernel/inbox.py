@@ -1,7 +1,7 @@
 """The signal inbox: a notification is stored before anyone is woken, so that an early one waits for its waiter."""
 
 import msgspec
-from pymongo import ASCENDING
+from pymongo import ASCENDING, DESCENDING
 
 from kernel.clock import Clock
 from kernel.driver import Database
@@ -42,6 +42,13 @@ class Inbox:
             await self._collection.update_one(
                 {"_id": signal_id, "match_time": None}, [{"$set": {"match_time": self._clock.now}}]
             )
+
+    async def of(self, workflow_id: str, limit: int) -> list[Signal]:
+        """What was sent to a workflow, matched or not, the latest first."""
+        async with wrapped():
+            cursor = self._collection.find({"workflow_id": workflow_id}).sort("created_at", DESCENDING).limit(limit)
+            found = await cursor.to_list(limit)
+        return [msgspec.convert(one, Signal) for one in found]
 
     async def unmatched(self, workflow_ids: list[str]) -> list[Signal]:
         """Signals for these workflows that nobody has consumed, oldest first."""

@@ -50,6 +50,7 @@ class Projections:
         await self._snapshots.create_index([("workflow_id", ASCENDING)])
         await self._snapshots.create_index([("updated_at", DESCENDING)])
         await self._snapshots.create_index([("type", ASCENDING), ("status", ASCENDING), ("updated_at", DESCENDING)])
+        await self._snapshots.create_index([("input.$**", ASCENDING)])
         await self._attempts.create_index([("workflow_id", ASCENDING), ("run", ASCENDING), ("started_at", ASCENDING)])
 
     # ---- writing ----
@@ -122,6 +123,12 @@ class Projections:
         """The snapshot of one workflow."""
         async with wrapped():
             return await self._snapshots.find_one({"workflow_id": workflow_id})
+
+    async def with_input(self, field: str, values: Sequence[str], type: str, limit: int) -> list[Document]:
+        """Snapshots of one type whose input has one of these values in a field, the oldest first."""
+        condition = {f"input.{field}": {"$in": [*values]}, "type": type}
+        async with wrapped():
+            return await self._snapshots.find(condition).sort("created_at", ASCENDING).limit(limit).to_list(limit)
 
     async def attempts(self, workflow_id: str) -> list[Document]:
         """All attempts of a workflow, in the order they began."""
@@ -201,7 +208,8 @@ def _snapshot(instance: Instance) -> Document:
     document = plain(instance) or {}
     for name in ("_id", "output", "commit", "claim_token"):
         del document[name]
-    return {"_id": instance.biz_key, "workflow_id": instance.workflow_id, "step": current_step(instance), **document}
+    derived = {"step": current_step(instance), "claimed": bool(instance.claim_token)}
+    return {"_id": instance.biz_key, "workflow_id": instance.workflow_id, **derived, **document}
 
 
 class _LastAttempt:

@@ -1,5 +1,6 @@
 """`/api/ops`: where every job stands and why, and the operators' acts. Reads projections only."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated, get_args
 
@@ -20,6 +21,7 @@ from kernel.permits import Limits
 TAGS = ["operators"]
 WorkflowId = FromPath[str]
 LONGEST_REASON = 500
+SHOWN_SIGNALS = 100
 
 
 class NewLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +104,13 @@ async def detail_of(parts: WebParts, workflow_id: str) -> WorkflowDetail:
     snapshot = await parts.projections.snapshot(workflow_id)
     if snapshot is None:
         raise not_found("workflow", workflow_id)
-    return workflow_detail(snapshot, await parts.projections.attempts(workflow_id), await parts.audit(workflow_id))
+    attempts, signals, related, audit = await asyncio.gather(
+        parts.projections.attempts(workflow_id),
+        parts.signals(workflow_id, SHOWN_SIGNALS),
+        parts.related(snapshot),
+        parts.audit(workflow_id),
+    )
+    return workflow_detail(snapshot, attempts, signals=signals, related=related, audit=audit)
 
 
 async def set_limits(parts: WebParts, resource: str, limits: NewLimits) -> None:

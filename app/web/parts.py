@@ -18,6 +18,7 @@ from app.subscriptions import Subscriptions
 from app.web.counted import Counted
 from kernel.lanes import Lanes
 from kernel.limits import PermitLimits
+from kernel.model import Signal
 from kernel.permits import Permits
 from kernel.projections import Projections
 from kernel.stream import ClientStreams
@@ -75,6 +76,10 @@ class WebParts:
     acts: Mapping[Act, OperatorAct]
     audit: Callable[[str], Awaitable[list[AuditEntry]]]
     """What operators did to a workflow, the latest first."""
+    signals: Callable[[str, int], Awaitable[list[Signal]]]
+    """What was sent to a workflow, the latest first, at most so many."""
+    related: Callable[[Mapping[str, Any]], Awaitable[list[dict[str, Any]]]]
+    """Snapshots of the workflows that belong to the same session as that of a snapshot."""
     speech_tasks: Callable[[], Awaitable[dict[str, int]]]
     """How many tasks of our speech service are queued and running."""
     counted: Counted = field(default_factory=Counted)

@@ -29,6 +29,21 @@ class Bar(msgspec.Struct, frozen=True):
     total_ms: int
 
 
+class Tries(msgspec.Struct, frozen=True):
+    """One run of a step: its latest attempt, and those before it, the earliest first."""
+
+    latest: Bar
+    earlier: list[Bar]
+
+
+def tries(drawn: Sequence[Bar]) -> list[Tries]:
+    """The attempts of each step in each run, in the order the steps began."""
+    found: dict[tuple[int, str], list[Bar]] = {}
+    for bar in drawn:
+        found.setdefault((bar.attempt.run, bar.attempt.step), []).append(bar)
+    return [Tries(of_step[-1], of_step[:-1]) for of_step in found.values()]
+
+
 def bars(attempts: Sequence[AttemptRow]) -> list[Bar]:
     """A bar for each attempt; the longest fills the width."""
     longest = max((sum(_times(attempt)) for attempt in attempts), default=0)

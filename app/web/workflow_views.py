@@ -7,18 +7,31 @@ from typing import Any
 import msgspec
 
 from app.acts import AuditEntry
+from kernel.model import CLAIMABLE, FAR_FUTURE, Signal
 
 Document = Mapping[str, Any]
+WAITS = {
+    "parked": "an operator who releases it: it stopped making progress",
+    "permit": "a place at a full resource",
+    "redis": "Redis, to ask for a permit",
+    "signal": "{what}",
+    "timer": "its next look",
+    "retry": "its next try",
+    "finalizer": "the next try of its finalizer",
+    "queue": "a worker who takes it up",
+}
+"""What is waited for, in the words of the API."""
 ENDED = frozenset({"completed", "failed", "canceled"})
 
 
 class Waiting(msgspec.Struct, frozen=True):
     """What something waits for, since when, and when it goes on at the latest (None: nobody knows)."""
 
-    kind: str  # queue | signal | timer | retry | permit
+    kind: str  # one of WAITS
     text: str
     since: datetime | None
     until: datetime | None
+    what: str = ""  # the signal that is waited for
 
 
 class WorkflowRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,17 +88,32 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     output: Any
 
 
+class SignalRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One notification, and when a waiting step consumed it (None: nobody has yet)."""
+
+    signal_id: str
+    signal_type: str
+    wait_key: str
+    generation: int
+    created_at: datetime | None
+    matched_at: datetime | None
+
+
 class WorkflowDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One workflow: its row, its input, its steps in order, every attempt in the order they began.
 
-    `audit`: what operators did to it, the latest first.
+    `last_error`: of the latest attempt that failed. `related`: the other workflows of the same session, in the order
+    of the work. `signals` and `audit` (what operators did to it): the latest first.
     """
 
     workflow: WorkflowRow
     input: Any
     waiting: Waiting | None
+    last_error: str | None
     steps: list[StepRow]
     attempts: list[AttemptRow]
+    signals: list[SignalRow]
+    related: list[WorkflowRow]
     audit: list[AuditEntry]
 
 
@@ -110,18 +138,38 @@ def workflow_row(snapshot: Document) -> WorkflowRow:
 
 
 def workflow_detail(
-    snapshot: Document, attempts: Sequence[Document], audit: Sequence[AuditEntry] = ()
+    snapshot: Document,
+    attempts: Sequence[Document],
+    *,
+    signals: Sequence[Signal] = (),
+    related: Sequence[Document] = (),
+    audit: Sequence[AuditEntry] = (),
 ) -> WorkflowDetail:
     """Everything about one workflow."""
     steps = [_step_row(name, snapshot["steps"].get(name, {})) for name in snapshot["step_order"]]
-    ended = snapshot["status"] in ENDED
+    rows, ended = [attempt_row(attempt) for attempt in attempts], snapshot["status"] in ENDED
     return WorkflowDetail(
         workflow=workflow_row(snapshot),
         input=snapshot.get("input"),
-        waiting=None if ended else next((step.waiting for step in steps if step.waiting), None),
+        waiting=None if ended else workflow_waits(snapshot, steps),
+        last_error=next((row.error for row in reversed(rows) if row.error), None),
         steps=[msgspec.structs.replace(step, waiting=None) for step in steps] if ended else steps,
-        attempts=[attempt_row(attempt) for attempt in attempts],
+        attempts=rows,
+        signals=[signal_row(signal) for signal in signals],
+        related=[workflow_row(one) for one in related],
         audit=list(audit),
+    )
+
+
+def signal_row(signal: Signal) -> SignalRow:
+    """The row of a signal."""
+    return SignalRow(
+        signal_id=signal.signal_id,
+        signal_type=signal.signal_type,
+        wait_key=signal.wait_key,
+        generation=signal.generation,
+        created_at=signal.created_at,
+        matched_at=signal.match_time,
     )
 
 
@@ -141,20 +189,37 @@ def _step_row(name: str, step: Document) -> StepRow:
     )
 
 
+def workflow_waits(snapshot: Document, steps: Sequence[StepRow]) -> Waiting | None:
+    """Why a workflow that has not ended stands still: an operator's turn, a step's wait, or nobody has taken it up."""
+    due = snapshot.get("claimable_time")
+    if snapshot.get("parked_at"):
+        return _waits("parked", snapshot["parked_at"], None)
+    if waiting := next((step.waiting for step in steps if step.waiting), None):
+        return waiting
+    if snapshot.get("finalizer_failures") and not snapshot.get("claimed"):
+        return _waits("finalizer", snapshot["updated_at"], due)
+    if "claimed" in snapshot and not snapshot["claimed"] and snapshot["status"] in CLAIMABLE:
+        return _waits("queue", due, None)
+    return None
+
+
 def waiting_of(step: Document) -> Waiting | None:
     """Why a step is not running, from what its last commit left."""
     status, due = step.get("status", "pending"), step.get("due")
     wait, suspended_at = step.get("wait") or {}, step.get("suspended_at")
     if step.get("traffic_reason"):
-        text = "a place at a full resource" if step["traffic_reason"] == "limit" else "Redis, to ask for a permit"
-        return Waiting("permit", text, step.get("traffic_since"), due)
+        return _waits("permit" if step["traffic_reason"] == "limit" else "redis", step.get("traffic_since"), due)
     if status == "waiting" and wait.get("kind") == "signal":
-        return Waiting("signal", f"{wait.get('signal_type')} of {wait.get('wait_key')}", suspended_at, due)
+        return _waits("signal", suspended_at, due, f"{wait.get('signal_type')} of {wait.get('wait_key')}")
     if status == "waiting":
-        return Waiting("timer", "its next look", suspended_at, due)
+        return _waits("timer", suspended_at, due)
     if status == "pending" and step.get("failures"):
-        return Waiting("retry", "its next try", None, due)
+        return _waits("retry", None, due)
     return None
+
+
+def _waits(kind: str, since: datetime | None, until: datetime | None, what: str = "") -> Waiting:
+    return Waiting(kind, WAITS[kind].format(what=what), since, until if until != FAR_FUTURE else None, what)
 
 
 def attempt_row(attempt: Document) -> AttemptRow:

@@ -2,9 +2,13 @@
 
 import pytest
 
+from activities.plans import PLANS, STREAM_READY, TRANSCRIPT_READY, fanout_key, summary_key, transcript_key, watch_key
 from app.wiring import PERMITS
+from kernel import open_parts, workflow_id_of
+from kernel.projections import Projections
 from tests.kernel_kit import open_kit
-from tests.web_kit import open_web_kit
+from tests.shapes import ready_signal
+from tests.web_kit import open_web_kit, stores_on
 
 
 @pytest.fixture
@@ -96,6 +100,79 @@ async def test_what_operators_did_to_a_workflow_is_listed_with_their_reasons(web
     ]
     assert "&lt;b&gt;just trying&lt;/b&gt;" in page
     assert "changed nothing" in page
+
+
+@pytest.fixture
+async def evening(db, redis, prefix, clock) -> dict[str, str]:
+    """The workflows around one session, by type, and one of another session; all of them observed."""
+    parts, projections = open_parts(db, redis, PLANS, prefix=prefix, clock=clock), Projections(db, clock)
+    transcript = await stores_on(db).transcripts.ensure("ses_1")
+    transcript_id = transcript.transcript_id
+    inputs = {
+        watch_key("ses_1"): {"session_id": "ses_1"},
+        transcript_key(transcript_id): {"transcript_id": transcript_id},
+        fanout_key(STREAM_READY, "ses_1", 1): {"topic": STREAM_READY, "source_id": "ses_1"},
+        fanout_key(TRANSCRIPT_READY, transcript_id, 1): {"topic": TRANSCRIPT_READY, "source_id": transcript_id},
+        summary_key("sum_1"): {"summary_id": "sum_1", "session_id": "ses_1"},
+        summary_key("sum_2"): {"summary_id": "sum_2", "session_id": "ses_2"},
+    }
+    for key, given in inputs.items():
+        type = key.partition(":")[0]
+        started = await parts.publisher.start_or_resume(type, key, given | {"fencing_token": 1}, round=1, priority=1)
+        await projections.write([(started.instance, None)])
+    return {key: workflow_id_of(key) for key in inputs}
+
+
+async def test_each_workflow_of_a_session_leads_to_the_others_in_the_order_of_the_work(web, evening):
+    *together, elsewhere = evening
+    async with web.client("operator") as operator:
+        for key in together:
+            detail = (await operator.get(f"/api/ops/workflows/{evening[key]}")).json()
+            assert [one["biz_key"] for one in detail["related"]] == [one for one in together if one != key], key
+        alone = (await operator.get(f"/api/ops/workflows/{evening[elsewhere]}")).json()
+        assert alone["related"] == []
+        page = (
+            await operator.get(f"/operators/workflows/{evening[together[0]]}", headers={"accept": "text/html"})
+        ).text
+    assert all(f'href="/operators/workflows/{evening[key]}"' in page for key in together[1:])
+
+
+async def test_a_workflow_that_nobody_has_taken_up_says_so(web, evening):
+    async with web.client("operator") as operator:
+        detail = (await operator.get(f"/api/ops/workflows/{evening[summary_key('sum_1')]}")).json()
+    assert (detail["waiting"]["kind"], detail["waiting"]["until"]) == ("queue", None)
+
+
+async def test_signals_are_shown_as_they_come_and_once_they_are_matched(web, db, redis, prefix, clock):
+    kit = await open_kit(db, redis, prefix, clock)
+    started = await kit.start("signal")
+    workflow_id = started.instance.workflow_id
+    await kit.run_claims("signal", 1)
+    for signal in (ready_signal("a", "of another round", 7), ready_signal("a", "the right one")):
+        await kit.parts.publisher.deliver_signal(signal)
+    await kit.run_claims("signal", 1)
+    async with web.client("operator") as operator:
+        signals = (await operator.get(f"/api/ops/workflows/{workflow_id}")).json()["signals"]
+        page = (await operator.get(f"/operators/workflows/{workflow_id}", headers={"accept": "text/html"})).text
+    assert [(one["signal_id"], one["matched_at"] is not None) for one in signals] == [
+        ("the right one", True),
+        ("of another round", False),
+    ]
+    assert "the right one" in page
+
+
+async def test_what_failed_is_shown_with_its_last_error_and_its_next_try(web, db, redis, prefix, clock):
+    kit = await open_kit(db, redis, prefix, clock)
+    started = await kit.start("retry")
+    await kit.run_claims("retry", 2)
+    async with web.client("operator") as operator:
+        path = f"workflows/{started.instance.workflow_id}"
+        detail = (await operator.get(f"/api/ops/{path}")).json()
+        page = (await operator.get(f"/operators/{path}", headers={"accept": "text/html"})).text
+    assert (detail["waiting"]["kind"], "not yet" in detail["last_error"]) == ("retry", True)
+    assert detail["waiting"]["until"]
+    assert "Last error" in page
+    assert "Earlier attempts: 1" in page
 
 
 async def test_the_list_is_narrowed_to_a_step(web, workflow_id, db):

@@ -10,7 +10,7 @@ import pytest
 from activities.payloads import Language, Style, SummaryState
 from app.web.problems import CODES
 from app.web.texts import FOR_SCRIPTS, ONLY_SCRIPTS, load_texts, speak, texts
-from app.web.workflow_views import Waiting
+from app.web.workflow_views import WAITS, Waiting
 from kernel.model import StepStatus
 
 FRONTEND = Path(__file__).parents[2] / "frontend"
@@ -84,6 +84,7 @@ def test_every_value_of_a_list_has_its_text():
         "language.": get_args(Language),
         "step_status.": tuple(StepStatus),
         "step.": ("preprocess", "transcribe", "compose", "finalize"),
+        "waits.": tuple(WAITS),
         "workflow.act.": ("supersede", "retry", "release", "repair"),
     }
     assert {stem + value for stem, values in lists.items() for value in values} - TEXTS.keys() == set()

@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
-from app.web.timeline import NARROWEST, WIDTH, bars
-from app.web.workflow_views import attempt_row, waiting_of
+from app.web.timeline import NARROWEST, WIDTH, bars, tries
+from app.web.workflow_views import attempt_row, waiting_of, workflow_waits
+from kernel.model import FAR_FUTURE
 
 T1, T2 = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 13, tzinfo=UTC)
 
@@ -28,6 +29,13 @@ def test_attempts_that_took_no_time_have_no_pieces():
     assert (bar.pieces, bar.total_ms) == ([], 0)
 
 
+def test_earlier_attempts_of_a_step_lie_behind_its_latest_one_run_by_run():
+    began = [("capture", 1, 1), ("capture", 1, 2), ("package", 1, 1), ("capture", 1, 3), ("capture", 2, 1)]
+    rows = [attempt_row({"step": step, "run": run, "attempt": number}) for step, run, number in began]
+    found = [(one.latest.attempt, [bar.attempt for bar in one.earlier]) for one in tries(bars(rows))]
+    assert found == [(rows[3], [rows[0], rows[1]]), (rows[2], []), (rows[4], [])]
+
+
 def test_a_step_that_waits_for_a_signal_names_it_and_its_fallback():
     wait = {"kind": "signal", "signal_type": "stream_settled", "wait_key": "s1"}
     found = waiting_of({"status": "waiting", "wait": wait, "suspended_at": T1, "due": T2})
@@ -50,3 +58,22 @@ def test_a_failed_step_that_will_be_tried_again_says_when():
 def test_a_running_or_untouched_step_waits_for_nothing():
     assert waiting_of({"status": "running"}) is None
     assert waiting_of({}) is None
+
+
+def test_a_wait_that_no_clock_ends_has_no_end():
+    found = waiting_of({"status": "waiting", "wait": {"kind": "signal"}, "due": FAR_FUTURE})
+    assert found
+    assert found.until is None
+
+
+def test_a_workflow_says_what_it_stands_still_for_even_where_no_step_of_it_waits():
+    due: dict = {"status": "running", "claimable_time": T1, "claimed": False}
+    failing = {"status": "failing", "finalizer_failures": 1, "updated_at": T1, "claimable_time": T2, "claimed": False}
+    found = [workflow_waits(one, []) for one in (due, failing, due | {"parked_at": T2})]
+    assert [(one.kind, one.since, one.until) for one in found if one] == [
+        ("queue", T1, None),
+        ("finalizer", T1, T2),
+        ("parked", T2, None),
+    ]
+    assert workflow_waits(due | {"claimed": True}, []) is None
+    assert workflow_waits(failing | {"claimed": True}, []) is None

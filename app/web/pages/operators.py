@@ -17,7 +17,7 @@ from app.web.overview import Overview, overview
 from app.web.pages.forms import read_form
 from app.web.pages.render import Shell, render, shell_for, texts
 from app.web.parts import Act, Parts, SignedIn
-from app.web.timeline import Bar, bars
+from app.web.timeline import Tries, bars, tries
 from app.web.workflow_views import WorkflowDetail, WorkflowRow, workflow_row
 from kernel.model import Status
 
@@ -53,12 +53,12 @@ class OperatorsPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkflowPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Template `workflow.html`. `bars` are the attempts' times, drawn to one scale; `acts` what may be done."""
+    """Template `workflow.html`. `timeline`: the attempts' times, drawn to one scale; `acts`: what may be done."""
 
     template: ClassVar[str] = "workflow.html"
     shell: Shell
     detail: WorkflowDetail
-    bars: Sequence[Bar]
+    timeline: Sequence[Tries]
     acts: list[Act]
     live: bool
 
@@ -100,7 +100,7 @@ async def workflow(request: SignedIn, parts: Parts, workflow_id: WorkflowId) -> 
     page = WorkflowPage(
         shell=shell_for(request.user, detail.workflow.biz_key, "operators"),
         detail=detail,
-        bars=bars(detail.attempts),
+        timeline=tries(bars(detail.attempts)),
         acts=list(parts.acts),
         live=detail.workflow.finished_at is None,
     )

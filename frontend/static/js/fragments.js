@@ -9,6 +9,7 @@ const pristine = new WeakMap();
 for (const element of document.querySelectorAll("[data-fragment]")) pristine.set(element, element.innerHTML);
 
 // Exchange what has changed; parts that the reader is using (focus inside, something unfolded) wait for the next time.
+// What is folded under an id can be unfolded again, so it does not wait.
 export async function refresh(names = null) {
   const response = await fetch(location.href, { headers: { accept: "text/html" } });
   if (!response.ok || response.redirected) return false;
@@ -31,10 +32,20 @@ function exchange(fresh) {
   const element = document.querySelector(`[data-fragment="${CSS.escape(fresh.dataset.fragment)}"]`);
   if (!element || pristine.get(element) === fresh.innerHTML || inUse(element)) return;
   pristine.set(element, fresh.innerHTML);
+  const unfolded = [...element.querySelectorAll("details[open]")].map(({ id }) => id);
+  const at = folded(document.activeElement);
   element.replaceChildren(...fresh.childNodes);
+  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
+  if (at && !at.isConnected) document.getElementById(at.id)?.querySelector("summary").focus();
   writeTimes(element);
 }
 
 function inUse(element) {
-  return element.contains(document.activeElement) || element.querySelector("details[open]") !== null;
+  const used = element.contains(document.activeElement) && !folded(document.activeElement);
+  return used || element.querySelector("details[open]:not([id])") !== null;
+}
+
+// The details whose summary this is, where it has an id.
+function folded(element) {
+  return element?.matches("details[id] > summary") ? element.parentElement : null;
 }
