@@ -4,11 +4,8 @@ The cursor in the checkpoint says how far it is; the stable id of each signal sa
 a page that is delivered twice harmless.
 """
 
-import asyncio
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 import msgspec
 
@@ -18,7 +15,6 @@ from activities.ports import Summaries
 from kernel import Definition, Fatal, Outcome, Publisher, Signal, Step, StepContext, Yield, workflow_id_of
 
 PAGE = 200
-AT_ONCE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +44,11 @@ async def deliver(ports: FanoutPorts, ctx: StepContext) -> Outcome:
         raise Fatal(f"No signal belongs to the topic {told.topic!r}.")
     done = ctx.load_checkpoint(Delivered) or Delivered()
     page = await ports.summaries.waiting(told.topic, told.source_id, done.after, PAGE)
-    for group in _groups(page):
-        await asyncio.gather(*(ports.publisher.deliver_signal(_signal(told, summary)) for summary in group))
+    await ports.publisher.deliver_signals([_signal(told, summary) for summary in page])
     if not page:
         return done
     done = Delivered(page[-1].summary_id, done.count + len(page))
     return done if len(page) < PAGE else Yield(done)
-
-
-def _groups(page: Sequence[Summary]) -> Iterator[list[Summary]]:
-    rest = iter(page)
-    while group := list(islice(rest, AT_ONCE)):
-        yield group
 
 
 def _signal(told: FanoutInput, summary: Summary) -> Signal:

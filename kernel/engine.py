@@ -264,7 +264,7 @@ class Execution:
         soon = instance.claimable_time <= self.claim.now()
         await (self._parts.hints.ready(instance) if soon else self._parts.hints.due(instance))
         if any(s.wait and s.wait.kind == "signal" for s in instance.steps.values()):
-            await self._parts.publisher.try_to_match(instance.workflow_id)
+            await self._parts.publisher.try_to_match([instance.workflow_id])
         await self._notify_reader()
 
     async def _notify_reader(self) -> None:

@@ -4,10 +4,14 @@ import msgspec
 from pymongo import ASCENDING, DESCENDING
 
 from kernel.clock import Clock
+from kernel.commits import Commits
 from kernel.driver import Database
 from kernel.faults import boundary
 from kernel.model import Instance, Signal, StepStatus, Wait
-from kernel.writes import literal, plain, wrapped
+from kernel.writes import Document, literal, new_token, plain, wrapped
+
+MOST_PER_WORKFLOW = 100
+"""How many unmatched signals of a workflow are looked at; the later ones once these are consumed."""
 
 
 class Inbox:
@@ -15,6 +19,7 @@ class Inbox:
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._collection = database["workflow_signals"]
+        self._commits = Commits(self._collection)
         self._clock = clock
 
     async def ensure_indexes(self) -> None:
@@ -24,22 +29,20 @@ class Inbox:
     @boundary
     async def insert(self, signal: Signal) -> bool:
         """Store a signal; False where this id is there already, which counts as delivered."""
-        document = plain(signal) or {}
+        delivery = new_token()
+        document = {**(plain(signal) or {}), "delivery": delivery}
         missing = {"$eq": [{"$type": "$created_at"}, "missing"]}
         fresh = {"$mergeObjects": [literal(document), {"created_at": self._clock.now}]}
+        pipeline: list[Document] = [{"$replaceWith": {"$cond": [missing, fresh, "$$ROOT"]}}]
         async with wrapped():
-            result = await self._collection.update_one(
-                {"_id": signal.signal_id},
-                [{"$replaceWith": {"$cond": [missing, fresh, "$$ROOT"]}}],
-                upsert=True,
-            )
-        return result.upserted_id is not None
+            ours = await self._commits.apply({"_id": signal.signal_id}, pipeline, upsert=True, delivery=delivery)
+        return ours is not None
 
     @boundary
     async def mark_matched(self, signal_id: str) -> None:
         """Write when a signal was consumed; `resume.signal_id` on the instance is the proof, this the record."""
         async with wrapped():
-            await self._collection.update_one(
+            await self._commits.apply(
                 {"_id": signal_id, "match_time": None}, [{"$set": {"match_time": self._clock.now}}]
             )
 
@@ -54,7 +57,7 @@ class Inbox:
         """Signals for these workflows that nobody has consumed, oldest first."""
         async with wrapped():
             cursor = self._collection.find({"workflow_id": {"$in": workflow_ids}, "match_time": None})
-            found = await cursor.sort("created_at", ASCENDING).to_list(1000)
+            found = await cursor.sort("created_at", ASCENDING).to_list(MOST_PER_WORKFLOW * len(workflow_ids) or 1)
         return [msgspec.convert(one, Signal) for one in found]
 
 

@@ -3,8 +3,9 @@
 It knows Plans only and imports no activity. Each call may be repeated by anyone at any time.
 """
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -94,25 +95,37 @@ class Publisher:
         Raises StoreUnavailable where it may not be stored: deliver it again. Once stored, waking is left to the scan
         where it cannot be done now.
         """
-        inserted = await self._inbox.insert(signal)
-        await self.try_to_match(signal.workflow_id)
+        [inserted] = await self.deliver_signals([signal])
         return inserted
 
-    async def try_to_match(self, workflow_id: str) -> None:
+    async def deliver_signals(self, signals: Sequence[Signal]) -> list[bool]:
+        """`deliver_signal` for many, some hundred at most, whose writes share their commands; an answer for each."""
+        inserted = await asyncio.gather(*(self._inbox.insert(signal) for signal in signals))
+        await self.try_to_match([signal.workflow_id for signal in signals])
+        return inserted
+
+    async def try_to_match(self, workflow_ids: Sequence[str]) -> None:
         """`match_signals`, or leave it to the scan where MongoDB does not answer."""
         try:
-            await self.match_signals(workflow_id)
+            await self.match_signals(workflow_ids)
         except StoreUnavailable as error:
-            log.info("signals of %s are matched by the next scan: %s", workflow_id, error)
+            log.info("signals of %s are matched by the next scan: %s", ", ".join(workflow_ids[:3]), error)
 
-    async def match_signals(self, workflow_id: str) -> None:
-        """Join what an instance waits for with what lies in its inbox. Either side may have come first."""
-        found = await self._instances.get(workflow_id)
-        if found is None or found.ended or found.claim_token:
-            return
-        for step, wait, signal in matching(found, await self._inbox.unmatched([workflow_id])):
+    async def match_signals(self, workflow_ids: Iterable[str]) -> None:
+        """Join what instances wait for with what lies in their inboxes. Either side may have come first."""
+        found = await self._instances.several([*set(workflow_ids)])
+        free = {one.workflow_id: one for one in found if not (one.ended or one.claim_token)}
+        inboxes: dict[str, list[Signal]] = {workflow_id: [] for workflow_id in free}
+        for signal in await self._inbox.unmatched([*free]):
+            inboxes[signal.workflow_id].append(signal)
+        await asyncio.gather(
+            *(self._match(free[workflow_id], inbox) for workflow_id, inbox in inboxes.items() if inbox)
+        )
+
+    async def _match(self, found: Instance, inbox: list[Signal]) -> None:
+        for step, wait, signal in matching(found, inbox):
             resume = Resume("signal", signal.signal_id)
-            woken = await self._instances.activate(workflow_id, step, wait, resume, due=False)
+            woken = await self._instances.activate(found.workflow_id, step, wait, resume, due=False)
             if woken is not None:
                 await self._inbox.mark_matched(signal.signal_id)
                 await self._hints.ready(woken)

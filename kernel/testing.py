@@ -157,7 +157,7 @@ class Fleet:
     async def run(self, workflow_id: str) -> Instance:
         """Claim and run until the instance has ended or waits for something that no clock brings."""
         for _ in range(MOST_CLAIMS):
-            await self._parts.publisher.match_signals(workflow_id)
+            await self._parts.publisher.match_signals([workflow_id])
             found = await self._get(workflow_id)
             if found.ended or found.claimable_time >= FAR_FUTURE:
                 return found

@@ -296,9 +296,7 @@ class Worker:
         """One page of waiting instances against their inbox; the next scan takes the next page."""
         page = await self._parts.instances.waiting_for_signals(self._page, SCAN_LIMIT)
         self._page = page[-1].workflow_id if len(page) == SCAN_LIMIT else ""
-        ids = [found.workflow_id for found in page]
-        for workflow_id in {signal.workflow_id for signal in await self._parts.inbox.unmatched(ids)}:
-            await self._parts.publisher.match_signals(workflow_id)
+        await self._parts.publisher.match_signals([found.workflow_id for found in page])
 
 
 async def activate_due(instances: Instances, found: Instance) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from app.acts import AuditEntry
-from kernel.model import CLAIMABLE, FAR_FUTURE, Signal
+from kernel.model import CLAIMABLE, DONE, FAR_FUTURE, Signal
 
 Document = Mapping[str, Any]
 WAITS = {
@@ -54,7 +54,10 @@ class WorkflowRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One step as it stands. `attempt` counts entries into its code, `failures` the errors among them."""
+    """One step as it stands. `attempt` counts entries into its code, `failures` the errors among them.
+
+    `error`: why it stands so; a step that is done has none, its attempts tell what it got over.
+    """
 
     name: str
     status: str
@@ -146,7 +149,7 @@ def workflow_detail(
     audit: Sequence[AuditEntry] = (),
 ) -> WorkflowDetail:
     """Everything about one workflow."""
-    steps = [_step_row(name, snapshot["steps"].get(name, {})) for name in snapshot["step_order"]]
+    steps = [step_row(name, snapshot["steps"].get(name, {})) for name in snapshot["step_order"]]
     rows, ended = [attempt_row(attempt) for attempt in attempts], snapshot["status"] in ENDED
     return WorkflowDetail(
         workflow=workflow_row(snapshot),
@@ -173,17 +176,19 @@ def signal_row(signal: Signal) -> SignalRow:
     )
 
 
-def _step_row(name: str, step: Document) -> StepRow:
+def step_row(name: str, step: Document) -> StepRow:
+    """The row of a step."""
+    status = step.get("status", "pending")
     return StepRow(
         name=name,
-        status=step.get("status", "pending"),
+        status=status,
         attempt=step.get("attempt", 0),
         failures=step.get("failures", 0),
         waits=step.get("waits", 0),
         elapsed_ms=step.get("elapsed_ms", 0),
         started_at=step.get("started_at"),
         finished_at=step.get("finished_at"),
-        error=step.get("error"),
+        error=None if status in DONE else step.get("error"),
         waiting=waiting_of(step),
         checkpoint=step.get("checkpoint"),
     )

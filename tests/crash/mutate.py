@@ -70,7 +70,7 @@ def watch(kit: Kit, mutation: Mutation) -> None:
     """Put every store of the kit behind the mutation."""
     for store in (kit.parts.store, kit.parts.instances, kit.parts.inbox):
         store._collection = Forgetful(store._collection, mutation)
-    for store in (kit.parts.store, kit.parts.instances):
+    for store in (kit.parts.store, kit.parts.instances, kit.parts.inbox):
         store._commits = Forgetful(store._commits, mutation)
     kit.business.objects = Forgetful(kit.business.objects, mutation)
     kit.desk.intents._collection = Forgetful(kit.desk.intents._collection, mutation)

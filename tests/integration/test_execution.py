@@ -175,7 +175,7 @@ async def test_a_stored_signal_counts_as_delivered_even_if_nobody_can_be_woken_n
     await kit.fleet.claim_and_run(workflow_id_of("signal:a"))
     with fail_at("Instances.activate:before", StoreUnavailable("away")):
         assert await kit.parts.publisher.deliver_signal(ready_signal("a", "s1"))
-    await kit.parts.publisher.match_signals(workflow_id_of("signal:a"))
+    await kit.parts.publisher.match_signals([workflow_id_of("signal:a")])
     found = await kit.parts.instances.get(workflow_id_of("signal:a"))
     assert found.steps["one"].resume.signal_id == "s1"
 

@@ -195,7 +195,7 @@ class Machine(RuleBasedStateMachine):
             return
         while await self.fleet.claim_and_run(WORKFLOW):
             pass
-        await self.kit.parts.publisher.match_signals(WORKFLOW)
+        await self.kit.parts.publisher.match_signals([WORKFLOW])
         if await self.fleet.claim_and_run(WORKFLOW):
             await self._claims()
 

@@ -3,7 +3,7 @@
 Ports are Protocols, which these fulfil; nothing of MongoDB is imitated here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -100,8 +100,12 @@ class Publisher:
         return SimpleNamespace(instance=instance, activated=biz_key not in self.finds)
 
     async def deliver_signal(self, signal: Signal) -> bool:
-        self.signals.append(signal)
-        return True
+        [inserted] = await self.deliver_signals([signal])
+        return inserted
+
+    async def deliver_signals(self, signals: Sequence[Signal]) -> list[bool]:
+        self.signals += signals
+        return [True] * len(signals)
 
 
 class Sessions:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from app.web.timeline import NARROWEST, WIDTH, bars, tries
-from app.web.workflow_views import attempt_row, waiting_of, workflow_waits
+from app.web.workflow_views import attempt_row, step_row, waiting_of, workflow_waits
 from kernel.model import FAR_FUTURE
 
 T1, T2 = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 13, tzinfo=UTC)
@@ -77,3 +77,8 @@ def test_a_workflow_says_what_it_stands_still_for_even_where_no_step_of_it_waits
     ]
     assert workflow_waits(due | {"claimed": True}, []) is None
     assert workflow_waits(failing | {"claimed": True}, []) is None
+
+
+def test_a_step_that_is_done_shows_no_error_that_it_got_over():
+    shown = {status: step_row("pull", {"status": status, "error": "503"}).error for status in ("pending", "completed")}
+    assert shown == {"pending": "503", "completed": None}
