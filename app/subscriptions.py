@@ -219,8 +219,13 @@ class Subscriptions:
         return await self._parts.removals.hide(user_id, summary_id)
 
     async def undo_remove(self, user_id: str, summary_id: str) -> bool:
-        """Bring a summary back; False where it is too late."""
-        return await self._parts.removals.undo(user_id, summary_id) is not None
+        """Bring a summary back; False where it is too late. Raises NotFound where it never was theirs."""
+        removals = self._parts.removals
+        if await removals.undo(user_id, summary_id) is not None:
+            return True
+        if not await removals.knows(user_id, summary_id):
+            raise NotFound(f"There is no summary {summary_id}.")
+        return False
 
     async def purge(self) -> int:
         """Carry out removals that can no longer be undone, and finish what others left; how many were settled.

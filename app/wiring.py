@@ -45,6 +45,7 @@ from app.secret import secret_of
 from app.settings import Settings, SettingsError
 from app.stream_hooks import StreamHooks
 from app.subscriptions import SubscriptionParts, Subscriptions
+from app.throttle import Throttle
 from app.web.parts import Probe, WebParts
 from app.web.probes import http_probe, mongo_probe, redis_probe
 from kernel import Clock, Definition, Limits, Parts, open_parts
@@ -202,6 +203,7 @@ async def web_parts(settings: Settings) -> AsyncGenerator[WebParts]:
             settings=settings,
             secret=secret_of(settings),
             accounts=accounts,
+            sign_ins=Throttle(opened.redis, settings.redis_prefix, "sign-in", tries=10, seconds=300),
             subscriptions=subscriptions,
             hooks=StreamHooks(opened.records.sessions, parts.publisher, parts.clock),
             streams=parts.streams,

@@ -40,6 +40,11 @@ class Removals:
         found = await self._objects.update(condition, [{"$set": {"removed_at": literal(None)}}])
         return loaded(found, "summary_id", SummaryRecord) if found else None
 
+    async def knows(self, user_id: str, summary_id: str) -> bool:
+        """Whether this is, or was until its removal, a summary of that person."""
+        async with wrapped():
+            return await self._collection.find_one({"_id": summary_id, "user_id": user_id}, {"_id": 1}) is not None
+
     async def due(self, limit: int) -> list[str]:
         """Ids of summaries whose removal can no longer be undone and has not been carried out."""
         async with wrapped():

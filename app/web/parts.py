@@ -15,6 +15,7 @@ from app.acts import AuditEntry
 from app.settings import Settings
 from app.stream_hooks import StreamHooks
 from app.subscriptions import Subscriptions
+from app.throttle import Throttle
 from app.web.counted import Counted
 from kernel.lanes import Lanes
 from kernel.limits import PermitLimits
@@ -62,6 +63,8 @@ class WebParts:
     secret: str
     """Signs cookies; never empty."""
     accounts: Accounts
+    sign_ins: Throttle
+    """How often a name may be tried with a password."""
     subscriptions: Subscriptions
     hooks: StreamHooks
     streams: ClientStreams

@@ -42,11 +42,15 @@ async def sign_in_page(next: FromQuery[str] = "/") -> Response[str]:
 
 @post("/sign-in", include_in_schema=False)
 async def sign_in(request: Request[Any, Any, Any], parts: Parts, data: URLEncodedBody[SignInForm]) -> Response[Any]:
-    user = await parts.accounts.check_password(data.name.strip(), data.password)
+    name = data.name.strip()
+    if wait_s := await parts.sign_ins.enter(name):
+        refused = _refused(data, "too_many_requests", texts("sign_in.too_often", seconds=wait_s))
+        refused.headers["retry-after"] = str(wait_s)
+        return refused
+    user = await parts.accounts.check_password(name, data.password)
     if user is None:
-        shell = Shell(title=texts("sign_in.title"))
-        page = SignInPage(shell=shell, next=inside(data.next), name=data.name, problem=texts("sign_in.wrong"))
-        return render(page, CODES["wrong_password"][0])
+        return _refused(data, "wrong_password", texts("sign_in.wrong"))
+    await parts.sign_ins.forget(name)
     response = Redirect(inside(data.next), status_code=303)
     response.set_cookie(_cookie(_session_value(user, parts.secret), cookies.LIFETIME_S, request.url.scheme == "https"))
     return response
@@ -57,6 +61,12 @@ async def sign_out(request: Request[Any, Any, Any]) -> Redirect:
     response = Redirect("/sign-in", status_code=303)
     response.set_cookie(_cookie("", 0, request.url.scheme == "https"))
     return response
+
+
+def _refused(data: SignInForm, code: str, problem: str) -> Response[str]:
+    shell = Shell(title=texts("sign_in.title"))
+    page = SignInPage(shell=shell, next=inside(data.next), name=data.name, problem=problem)
+    return render(page, CODES[code][0])
 
 
 def inside(path: str) -> str:
