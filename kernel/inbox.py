@@ -11,7 +11,10 @@ from kernel.model import Instance, Signal, StepStatus, Wait
 from kernel.writes import Document, literal, new_token, plain, wrapped
 
 MOST_PER_WORKFLOW = 100
-"""How many unmatched signals of a workflow are looked at; the later ones once these are consumed."""
+"""How many unmatched signals of a workflow are looked at, the oldest first.
+
+What lies behind so many that nobody waits for is found by the poll.
+"""
 
 
 class Inbox:
@@ -28,7 +31,10 @@ class Inbox:
 
     @boundary
     async def insert(self, signal: Signal) -> bool:
-        """Store a signal; False where this id is there already, which counts as delivered."""
+        """Store a signal; False where this id is there already, which counts as delivered.
+
+        `delivery` is the mark of the call that stored it.
+        """
         delivery = new_token()
         document = {**(plain(signal) or {}), "delivery": delivery}
         missing = {"$eq": [{"$type": "$created_at"}, "missing"]}

@@ -170,6 +170,16 @@ async def test_an_early_signal_waits_for_its_waiter(kit: Kit) -> None:
     assert found.steps["one"].resume.signal_id == "s1"
 
 
+async def test_of_many_signals_each_is_stored_once_and_its_caller_told(kit: Kit) -> None:
+    await kit.start("signal")
+    await kit.fleet.claim_and_run(workflow_id_of("signal:a"))
+    signals = [ready_signal("a", "s1"), ready_signal("a", "s1"), ready_signal("nobody", "s2")]
+    assert await kit.parts.publisher.deliver_signals(signals) == [True, False, True]
+    assert await kit.parts.publisher.deliver_signals(signals) == [False, False, False]
+    found = await kit.parts.instances.get(workflow_id_of("signal:a"))
+    assert found.steps["one"].resume.signal_id == "s1"
+
+
 async def test_a_stored_signal_counts_as_delivered_even_if_nobody_can_be_woken_now(kit: Kit) -> None:
     await kit.start("signal")
     await kit.fleet.claim_and_run(workflow_id_of("signal:a"))
